@@ -1,0 +1,65 @@
+"""What every algorithm is: a class with options and one method that matters."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from collabtop.problem import Problem
+from collabtop.protocol.scoreboard import Scoreboard
+from collabtop.protocol.team import Team
+
+
+@dataclass(frozen=True)
+class Algorithm(ABC):
+    """A way to find the best m of n arms with a team; its dataclass fields are its options.
+
+    A subclass writes `run`, and where the defaults do not fit `smallest_horizon` and `check`.
+    `collabtop.testing.check_algorithm` tells whether it keeps the laws.
+
+    >>> import numpy as np, collabtop as ct
+    >>> from dataclasses import dataclass
+    >>> from collabtop.algorithms.dealing import pull_each
+    >>> @dataclass(frozen=True)
+    ... class OnePullEach(ct.Algorithm):
+    ...     name = "one-pull-each"
+    ...     def smallest_horizon(self, problem):
+    ...         return problem.n
+    ...     def run(self, team, problem, rng):
+    ...         board, arms = ct.Scoreboard(problem.n), np.arange(problem.n)
+    ...         team.begin_round("shared", live=problem.n)
+    ...         board.add(arms, pull_each(team, arms, times=1, all_live=True), team.agents)
+    ...         board.accept(np.argsort(-board.means(arms))[:problem.m], round=0, phase="shared")
+    ...         return board
+    >>> ct.identify(ct.BernoulliArms([1.0, 0.0, 0.0]), m=1, agents=2, horizon=3, algorithm=OnePullEach()).top
+    [0]
+    """
+
+    name: ClassVar[str]
+    """What the algorithm is called in results."""
+    iid_only: ClassVar[bool] = False
+    """Whether it relies on all agents seeing the same distributions."""
+
+    @abstractmethod
+    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+        """Find the best `problem.m` arms, 0 < m <= n / 2; all chance comes from `rng`."""
+
+    def smallest_horizon(self, problem: Problem) -> int:
+        """The smallest horizon that works for these n, m and agents, whatever chance does."""
+        return 1
+
+    def check(self, problem: Problem) -> None:
+        """Raise `SettingError` if the algorithm is not for this many arms, agents or this m."""
+
+    @property
+    def title(self) -> str:
+        """The name under which results report it; options that make it another algorithm may change it."""
+        return self.name
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options it has, with their values."""
+        return asdict(self)

@@ -1,0 +1,79 @@
+"""Which algorithms there are, by name."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from collabtop.algorithms.base import Algorithm
+from collabtop.algorithms.collab_top_iid import CollabTopIID
+from collabtop.algorithms.collab_top_noniid import CollabTopNonIID
+from collabtop.algorithms.kzz import KZZ
+from collabtop.algorithms.sar import SAR
+from collabtop.algorithms.sequential_halving import SequentialHalving
+from collabtop.algorithms.uniform import Uniform
+from collabtop.errors import InputError, UnknownAlgorithmError
+
+_catalogue: dict[str, Callable[..., Algorithm]] = {
+    "collab-top-iid": CollabTopIID,
+    "collab-top-noniid": CollabTopNonIID,
+    "kzz": KZZ,
+    "kzz-balanced": partial(KZZ, balanced=True),
+    "uniform": Uniform,
+    "sar": SAR,
+    "sequential-halving": SequentialHalving,
+}
+
+
+def available_algorithms() -> list[str]:
+    """The names that `identify(algorithm=...)` takes.
+
+    >>> available_algorithms()[:2]
+    ['collab-top-iid', 'collab-top-noniid']
+    """
+    return list(_catalogue)
+
+
+def register_algorithm(name: str, make: Callable[..., Algorithm]) -> None:
+    """Make an algorithm of your own available under a name; `make` is its class.
+
+    >>> import collabtop as ct
+    >>> ct.register_algorithm("kzz-again", ct.KZZ)
+    >>> ct.make_algorithm("kzz-again", balanced=True).title
+    'kzz-balanced'
+    """
+    _catalogue[name] = make
+
+
+def make_algorithm(name: str, **options: Any) -> Algorithm:
+    """An algorithm by its name, with its options.
+
+    >>> make_algorithm("collab-top-iid", schedule="full")
+    CollabTopIID(schedule='full')
+    """
+    make = _catalogue.get(name)
+    if make is None:
+        close = difflib.get_close_matches(name, _catalogue, n=1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise UnknownAlgorithmError(f"algorithm is {name!r}{hint}, but these are known: {', '.join(_catalogue)}")
+    known = algorithm_options(name)
+    for option in options:
+        if option not in known:
+            has = f"its options are {', '.join(known)}" if known else "it has no options"
+            raise InputError(f"option {option!r} is not one of {name}'s: {has}")
+    return make(**options)
+
+
+def algorithm_options(name: str) -> dict[str, Any]:
+    """The options of an algorithm, with their defaults.
+
+    >>> algorithm_options("collab-top-iid")
+    {'schedule': 'paper'}
+    """
+    make = _catalogue[name]
+    fixed = make.keywords if isinstance(make, partial) else {}
+    parameters = inspect.signature(make).parameters.values()
+    return {p.name: p.default for p in parameters if p.name not in fixed}

@@ -1,0 +1,141 @@
+"""Collab-Top-m-IID (algorithms 1 to 5 of the paper), with the corrections of the errata."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from collabtop.algorithms.base import Algorithm
+from collabtop.algorithms.dealing import pull_balanced
+from collabtop.algorithms.elimination import settle
+from collabtop.algorithms.schedules import SCHEDULES, Schedule, ScheduleName
+from collabtop.algorithms.selection import collab_search
+from collabtop.errors import InputError
+from collabtop.problem import Problem
+from collabtop.protocol.hashing import draw_coefficients
+from collabtop.protocol.messages import (
+    Accepted,
+    Border,
+    Cut,
+    Deal,
+    Hand,
+    HandOver,
+    Held,
+    Ints,
+    PullHand,
+)
+from collabtop.protocol.scoreboard import Scoreboard
+from collabtop.protocol.team import Team
+
+
+@dataclass(frozen=True)
+class CollabTopIID(Algorithm):
+    """The paper's algorithm for IID arms: agents prune hands of their own, then finish together.
+
+    Args:
+        schedule: how often arms are pulled. `"paper"` is T_r as printed, which leaves most of the horizon
+            unspent; `"full"` divides the time that is left equally over the rounds that are left.
+
+    >>> import collabtop as ct
+    >>> arms = ct.BernoulliArms([0.9] + [0.4] * 99)
+    >>> ct.identify(arms, m=1, agents=4, horizon=2_000, algorithm=ct.CollabTopIID(schedule="full"), seed=1).top
+    [0]
+    """
+
+    name: ClassVar[str] = "collab-top-iid"
+    iid_only: ClassVar[bool] = True
+    schedule: ScheduleName = "paper"
+
+    def __post_init__(self) -> None:
+        if self.schedule not in SCHEDULES:
+            raise InputError(f"schedule is {self.schedule!r}, but {sorted(SCHEDULES)} are known")
+
+    def smallest_horizon(self, problem: Problem) -> int:
+        """Every arm is pulled once before the first elimination, whatever the hash deals."""
+        return SCHEDULES[self.schedule].smallest_horizon(problem)
+
+    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+        """Algorithm 1: local rounds while the hands are balanced, then shared rounds."""
+        schedule = SCHEDULES[self.schedule](problem)
+        sizes = schedule.sizes  # n_0, ..., n_R
+        board, live = Scoreboard(problem.n), np.arange(problem.n)  # I_0
+
+        coefficients = draw_coefficients(problem.n, rng)
+        hands = [held.size for held in team.ask_all(Deal(coefficients), Held)]  # |I_0^k|
+        r, to_accept = 0, problem.m  # m_0
+        while 0 < to_accept < sizes[r] and balanced(hands):
+            team.begin_round("local", live=sizes[r])
+            hands, accepted = local_elim(team, schedule, r, hands, to_accept)
+            r, to_accept = r + 1, to_accept - accepted
+        if r > 0:
+            live = hand_over(team, schedule, board, r, open_arms=to_accept > 0)
+
+        while 0 < to_accept < len(live):
+            team.begin_round("shared", live=len(live))
+            live = global_elim(team, schedule, board, r, live, to_accept, rng)
+            r, to_accept = r + 1, problem.m - board.accepted
+        if to_accept:
+            board.accept(live, r, "shared")
+        return board
+
+
+def balanced(hands: list[int]) -> bool:
+    """Whether no agent holds more than twice as many arms as another.
+
+    >>> balanced([58, 60, 31]), balanced([4, 0])
+    (True, False)
+    """
+    return max(hands) <= 2 * min(hands)
+
+
+def local_elim(
+    team: Team, schedule: Schedule, r: int, hands: list[int], to_accept: int
+) -> tuple[list[int], int]:
+    """Algorithm 2, LocalElim(r): agents settle arms on their own; the coordinator learns numbers only."""
+    free = ("times",) if schedule.known else ()
+    team.tell_all(PullHand(schedule.local(r, hands), free=free))
+    border = collab_search(team, hands, sum(hands) - to_accept)  # below: sigma_r(m_r + 1), then sigma_r(m_r)
+    team.tell(
+        {
+            k: Border(upper=border.next, lower=border.last, top=held - below)
+            for k, (held, below) in enumerate(zip(hands, border.below, strict=True))
+        }
+    )
+    keep = schedule.sizes[r + 1]  # n_{r+1}
+    if keep:
+        hands = collab_search(team, hands, keep, rank_is_known=True).below  # |I_{r+1}^k|
+    else:
+        hands = [0] * len(hands)
+    settled = team.ask({k: Cut(held) for k, held in enumerate(hands)}, Accepted)
+    return hands, sum(answer.count for answer in settled.values())  # |A_r|
+
+
+def hand_over(team: Team, schedule: Schedule, board: Scoreboard, r: int, *, open_arms: bool) -> Ints:
+    """Lines 9 and 10: agents hand over I_r^k, if anything is left to decide, and Q_r^k, with their means."""
+    question = HandOver(open_arms, schedule.used, free=("used",) if schedule.known else ())
+    hands = team.ask_all(question, Hand)
+    pulls = schedule.pulls_so_far
+    for hand in hands:
+        board.add(hand.arms, hand.means * pulls, pulls)
+        board.accept_unseen(hand.accepted, hand.accepted_means, "local")
+    return np.concatenate([hand.arms for hand in hands])  # I_r
+
+
+def global_elim(
+    team: Team,
+    schedule: Schedule,
+    board: Scoreboard,
+    r: int,
+    live: Ints,
+    to_accept: int,
+    rng: np.random.Generator,
+) -> Ints:
+    """Algorithm 3, GlobalElim(r): agents pull what they are dealt, the coordinator settles arms."""
+    pulls = schedule.shared(r)
+    board.add(live, pull_balanced(team, live, pulls, all_live=r == 0), pulls)
+    settled = settle(live, board.means(live), to_accept, schedule.sizes[r + 1], rng)
+    board.accept(settled.accepted, r, "shared")
+    board.reject(settled.rejected, r, "shared")
+    return settled.live  # I_{r+1}

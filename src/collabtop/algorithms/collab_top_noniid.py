@@ -1,0 +1,83 @@
+"""Collab-Top-m-NonIID (algorithm 6 of the paper)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from collabtop.algorithms.base import Algorithm
+from collabtop.algorithms.dealing import pull_each
+from collabtop.algorithms.elimination import settle
+from collabtop.algorithms.schedules import ScheduleName, halving, smallest_that
+from collabtop.errors import InputError
+from collabtop.problem import Problem
+from collabtop.protocol.scoreboard import Scoreboard
+from collabtop.protocol.team import Team
+
+
+@dataclass(frozen=True)
+class CollabTopNonIID(Algorithm):
+    """The paper's algorithm for arms that look different to each agent: all pull all live arms.
+
+    Args:
+        schedule: how often arms are pulled. `"paper"` is T_r as printed; `"full"` spends the horizon,
+            equally over the rounds.
+
+    >>> import collabtop as ct
+    >>> arms = ct.HeterogeneousArms([[0.9, 0.1], [0.6, 0.7], [0.2, 0.2]])
+    >>> ct.identify(arms, m=1, horizon=4_000, algorithm="collab-top-noniid", seed=1).top
+    [1]
+    """
+
+    name: ClassVar[str] = "collab-top-noniid"
+    schedule: ScheduleName = "paper"
+
+    def __post_init__(self) -> None:
+        if self.schedule not in ("paper", "full"):
+            raise InputError(f"schedule is {self.schedule!r}, but ['full', 'paper'] are known")
+
+    def smallest_horizon(self, problem: Problem) -> int:
+        """Every agent pulls every arm once before the first elimination."""
+
+        def works(horizon: int) -> bool:
+            tried = Problem(problem.n, problem.m, problem.agents, horizon)
+            new = self.pulls(tried)
+            return new[0] >= 1 and sum(n * t for n, t in zip(halving(tried.n), new, strict=False)) <= horizon
+
+        return smallest_that(works, problem.n * len(self.pulls(problem)))
+
+    def pulls(self, problem: Problem) -> list[int]:
+        """New pulls of each live arm that each agent makes in every round with something to decide."""
+        sizes = [size for size in halving(problem.n) if size >= 2]
+        if self.schedule == "full":
+            return _equal_spending(sizes, problem.horizon)
+        n, k, rounds = problem.n, problem.agents, problem.rounds
+        so_far = [problem.horizon * k * 2**r // (2 * n * rounds) // k for r in range(1, len(sizes) + 1)]
+        return [so_far[0], *(after - before for before, after in zip(so_far, so_far[1:], strict=False))]
+
+    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+        """Algorithm 6: pull all live arms everywhere, average, keep the half nearest to the border."""
+        sizes, new = halving(problem.n), self.pulls(problem)
+        board, live = Scoreboard(problem.n), np.arange(problem.n)  # I_0
+        r, to_accept = 0, problem.m  # m_0
+        while 0 < to_accept < len(live):
+            team.begin_round("shared", live=len(live))
+            board.add(live, pull_each(team, live, new[r], all_live=r == 0), new[r] * problem.agents)
+            settled = settle(live, board.means(live), to_accept, sizes[r + 1], rng)
+            board.accept(settled.accepted, r, "shared")
+            board.reject(settled.rejected, r, "shared")
+            r, live, to_accept = r + 1, settled.live, problem.m - board.accepted
+        if to_accept:
+            board.accept(live, r, "shared")
+        return board
+
+
+def _equal_spending(sizes: list[int], horizon: int) -> list[int]:
+    pulls = []
+    for r, size in enumerate(sizes):
+        share = horizon // (len(sizes) - r)
+        pulls.append(share // size)
+        horizon -= pulls[-1] * size
+    return pulls

@@ -1,0 +1,98 @@
+"""How the pulls of a shared round are dealt to the agents, and what they add up to."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from collabtop.protocol.messages import Ints, Means, Message, Pull, Reals
+from collabtop.protocol.team import Team
+
+
+def pull_each(team: Team, live: Ints, times: int, *, all_live: bool = False) -> Reals:
+    """Every agent pulls every live arm `times` times: the sums over all agents.
+
+    `all_live` says that no arm has been settled yet, which everybody knows: the list is not sent.
+    """
+    question = Pull(None if all_live else live, np.array([times]), free=("times",))
+    sums = np.zeros(len(live))
+    for answer in team.ask_all(question, Means):
+        sums += answer.means * times
+    return sums
+
+
+def pull_in_turn(team: Team, live: Ints, pulls: int, *, all_live: bool = False) -> Reals:
+    """Every live arm is pulled `pulls` times by all agents together, each agent its share of each arm.
+
+    What is left over is dealt round-robin over the agents, from arm to arm. All get the list of arms.
+    """
+    shares = [turns(len(live), pulls, team.agents, agent) for agent in range(team.agents)]
+    arms = None if all_live else live
+    questions: dict[int, Message] = {
+        agent: Pull(arms, times, free=("times",)) for agent, times in enumerate(shares) if times.any()
+    }
+    sums = np.zeros(len(live))
+    for agent, answer in team.ask(questions, Means).items():
+        pulled = shares[agent] > 0
+        sums[pulled] += answer.means * shares[agent][pulled]
+    return sums
+
+
+def turns(arms: int, pulls: int, agents: int, agent: int) -> Ints:
+    """How often one agent pulls each of `arms` arms when their pulls are dealt in turn.
+
+    >>> [turns(arms=3, pulls=5, agents=2, agent=k).tolist() for k in (0, 1)]
+    [[3, 2, 3], [2, 3, 2]]
+    """
+    each, over = divmod(pulls, agents)
+    first = np.arange(arms) * over % agents  # the agent that the arm's left-over pulls start with
+    return each + ((agent - first) % agents < over)
+
+
+def pull_balanced(team: Team, live: Ints, pulls: int, *, all_live: bool = False) -> Reals:
+    """Every live arm is pulled `pulls` times, by as few agents as an equal load allows (BalancedPullDist)."""
+    if pulls == 0:
+        return np.zeros(len(live))
+    free = ("arms", "times") if all_live else ("times",)
+    spans: dict[int, tuple[int, Ints]] = {}
+    questions: dict[int, Message] = {}
+    for agent in range(team.agents):
+        first, times = load(len(live), pulls, team.agents, agent)
+        if len(times):
+            spans[agent] = first, times
+            questions[agent] = Pull(live[first : first + len(times)], times, free=free)
+    sums = np.zeros(len(live))
+    for agent, answer in team.ask(questions, Means).items():
+        first, times = spans[agent]
+        sums[first : first + len(times)] += answer.means * times
+    return sums
+
+
+def load(arms: int, pulls: int, agents: int, agent: int) -> tuple[int, Ints]:
+    """One agent's share under BalancedPullDist: its first arm, and how often to pull it and the ones after it.
+
+    All pulls of arm 0, then of arm 1 and so on, are laid in a row and cut into equal lengths.
+
+    >>> load(arms=3, pulls=5, agents=2, agent=0)
+    (0, array([5, 3]))
+    >>> load(arms=3, pulls=5, agents=2, agent=1)
+    (1, array([2, 5]))
+    """
+    length = -(-arms * pulls // agents)
+    start = min(agent * length, arms * pulls)
+    stop = min(start + length, arms * pulls)
+    if start == stop:
+        return 0, np.empty(0, np.int64)
+    first, last = start // pulls, (stop - 1) // pulls
+    times = np.full(last - first + 1, pulls)
+    times[0] -= start - first * pulls
+    times[-1] -= (last + 1) * pulls - stop
+    return first, times
+
+
+def balanced_time(arms: int, pulls: int, agents: int) -> int:
+    """Time steps that `pulls` of each of `arms` arms take when no agent has more than its share.
+
+    >>> balanced_time(arms=3, pulls=5, agents=2)
+    8
+    """
+    return -(-arms * pulls // agents)

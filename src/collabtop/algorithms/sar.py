@@ -1,0 +1,83 @@
+"""Successive Accepts and Rejects (Bubeck, Wang and Viswanathan 2013): a yardstick for one agent."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from collabtop.algorithms.base import Algorithm
+from collabtop.algorithms.dealing import pull_each
+from collabtop.algorithms.elimination import settle
+from collabtop.errors import SettingError
+from collabtop.problem import Problem
+from collabtop.protocol.scoreboard import Scoreboard
+from collabtop.protocol.team import Team
+
+
+@dataclass(frozen=True)
+class SAR(Algorithm):
+    """One agent settles the arm with the largest gap, n - 1 times.
+
+    A comparison "as if K agents shared everything for free" is a run with horizon T K.
+
+    >>> import collabtop as ct
+    >>> arms = ct.BernoulliArms([0.9, 0.5, 0.1, 0.2])
+    >>> ct.identify(arms, m=2, agents=1, horizon=400, algorithm="sar", seed=1).top
+    [0, 1]
+    """
+
+    name: ClassVar[str] = "sar"
+
+    def check(self, problem: Problem) -> None:
+        """One agent only."""
+        one_agent_only(self, problem)
+
+    def smallest_horizon(self, problem: Problem) -> int:
+        """One pull an arm before the first verdict."""
+        return problem.n + 1
+
+    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+        """n - 1 phases, each of which settles one arm."""
+        board, live = Scoreboard(problem.n), np.arange(problem.n)
+        so_far, to_accept = 0, problem.m
+        for phase in range(1, problem.n):
+            if not 0 < to_accept < len(live):
+                break
+            team.begin_round("shared", live=len(live))
+            times = pulls_before(phase, problem) - so_far  # N_k - N_{k-1}
+            if times:
+                board.add(live, pull_each(team, live, times, all_live=phase == 1), times)
+            so_far += times
+            keep = len(live) - 1 if phase < problem.n - 1 else 0
+            settled = settle(live, board.means(live), to_accept, keep, rng)
+            board.accept(settled.accepted, phase - 1, "shared")
+            board.reject(settled.rejected, phase - 1, "shared")
+            live, to_accept = settled.live, problem.m - board.accepted
+        if to_accept:
+            board.accept(live, problem.n - 1, "shared")
+        return board
+
+
+def pulls_before(phase: int, problem: Problem) -> int:
+    """N_k: how often a live arm has been pulled at the end of phase k.
+
+    >>> [pulls_before(k, Problem(n=4, m=2, agents=1, horizon=100)) for k in (1, 2, 3)]
+    [16, 21, 31]
+    """
+    return math.ceil((problem.horizon - problem.n) / (_log_bar(problem.n) * (problem.n + 1 - phase)))
+
+
+def _log_bar(n: int) -> float:
+    return 0.5 + sum(1 / i for i in range(2, n + 1))
+
+
+def one_agent_only(algorithm: Algorithm, problem: Problem) -> None:
+    """Refuse more agents than one."""
+    if problem.agents != 1:
+        raise SettingError(
+            f"agents is {problem.agents}, but {algorithm.name} runs with 1 agent "
+            f"(as if agents shared for free: agents=1 with horizon={problem.horizon * problem.agents})"
+        )

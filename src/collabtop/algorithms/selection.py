@@ -1,0 +1,139 @@
+"""CollabSearch, exact: which of the agents' values are the smallest `rank` of all, in O(K log n) words.
+
+The paper's version drops the answer on some inputs and never ends on others (see the errata in the
+documentation). Here agents show a sample of their sorted values at places known to both sides. The
+coordinator bounds the rank of every value shown from below and above, and asks again only about what
+lies between the last value that is surely below the rank and the first that is surely above it.
+Values are ordered by (value, agent, place), so that ties need no special case: no two are equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from collabtop.errors import ProtocolError
+from collabtop.protocol import sampling
+from collabtop.protocol.messages import (
+    TIES_AFTER,
+    TIES_BEFORE,
+    Ints,
+    Message,
+    Narrow,
+    Reals,
+    Sample,
+    Values,
+    Window,
+)
+from collabtop.protocol.team import Team
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """Where the border between the smallest `rank` values and the others lies."""
+
+    below: list[int]
+    """How many of each agent's values are among the smallest `rank`."""
+    last: float
+    """The value of that rank."""
+    next: float
+    """The value of the rank after it."""
+
+
+def collab_search(team: Team, held: Sequence[int], rank: int, *, rank_is_known: bool = False) -> Selection:
+    """Find the smallest `rank` of the values that the agents hold in order, 1 <= rank < sum(held).
+
+    `held` says how many values each agent has; agents without any are not asked. `rank_is_known` says
+    that the agents can work out the rank themselves, so that it need not be paid for.
+    """
+    total = sum(held)
+    if not 1 <= rank < total:
+        raise ProtocolError(f"rank {rank} of {total} values has no value on both sides")
+    holders = [agent for agent, count in enumerate(held) if count]
+    question = Sample(rank, total, free=("rank", "total") if rank_is_known else ("total",))
+    shown = _Shown(holders, [0] * len(holders), [held[agent] for agent in holders])
+    answers = team.ask(dict.fromkeys(holders, question), Values)
+    shown.take(
+        [sampling.around(rank, total, held[agent]) for agent in holders],
+        [answer.values for answer in answers.values()],
+    )
+    while not shown.decides(rank):
+        windows = team.ask(shown.narrower(), Window)
+        starts, stops = [w.start for w in windows.values()], [w.stop for w in windows.values()]
+        shown = _Shown(holders, starts, stops)
+        shown.take(
+            [sampling.between(start, stop) for start, stop in zip(starts, stops, strict=True)],
+            [window.values for window in windows.values()],
+        )
+    return shown.selection(rank, len(held))
+
+
+class _Shown:
+    """The values shown in one pass, in order, with bounds on how many of all values lie up to each."""
+
+    def __init__(self, holders: list[int], starts: list[int], stops: list[int]) -> None:
+        self._holders = holders
+        self._starts = np.array(starts)
+        """Values of each agent known to lie below the window looked at."""
+        self._stops = np.array(stops)
+
+    def take(self, places: list[Ints], values: list[Reals]) -> None:
+        counts = [len(some) for some in places]
+        if counts != [len(some) for some in values]:
+            raise ProtocolError("an agent showed more or fewer values than it was asked for")
+        holder = np.repeat(np.arange(len(places)), counts)
+        place, value = np.concatenate(places), np.concatenate(values)
+        # Up to a value shown at place p an agent has p + 1 values; up to the next one shown, at q, at
+        # most q. Added up in order these are the bounds on the rank of each value shown.
+        ends = np.cumsum(counts) - 1
+        before, after = np.empty_like(place), np.empty_like(place)
+        before[1:], after[:-1] = place[:-1] + 1, place[1:]
+        shows = np.flatnonzero(counts)
+        before[ends[shows] - np.array(counts)[shows] + 1] = self._starts[shows]
+        after[ends[shows]] = self._stops[shows]
+        order = np.argsort(value, kind="stable")
+        self._holder, self._place, self._value = holder[order], place[order], value[order]
+        at_first = self._stops.copy()
+        at_first[shows] = place[ends[shows] - np.array(counts)[shows] + 1]
+        self._at_least = int(self._starts.sum()) + np.cumsum((place + 1 - before)[order])
+        self._at_most = int(at_first.sum()) + np.cumsum((after - place)[order])
+
+    def decides(self, rank: int) -> bool:
+        """Whether all values that could have this rank or the next were shown; else what to look at."""
+        # A value surely below the rank, and one surely above it, may not have been shown.
+        self._low = int(np.searchsorted(self._at_most, rank)) - 1
+        self._high = int(np.searchsorted(self._at_least, rank + 1))
+        up_to_low = int(self._at_least[self._low]) if self._low >= 0 else int(self._starts.sum())
+        if self._high < len(self._value):
+            between = int(self._at_most[self._high]) - up_to_low
+            return between == self._high - self._low
+        return int(self._stops.sum()) - up_to_low == len(self._value) - 1 - self._low
+
+    def narrower(self) -> dict[int, Message]:
+        """Ask each agent for what lies after the value at `low` and up to the value at `high`."""
+        questions: dict[int, Message] = {}
+        for index, agent in enumerate(self._holders):
+            low, low_place = self._bound(self._low, index, -math.inf, int(self._starts[index]))
+            high, high_place = self._bound(self._high, index, math.inf, int(self._stops[index]))
+            questions[agent] = Narrow(low, low_place, high, high_place)
+        return questions
+
+    def _bound(self, at: int, index: int, open_end: float, edge: int) -> tuple[float, int]:
+        if not 0 <= at < len(self._value):
+            return open_end, edge
+        holder, value = int(self._holder[at]), float(self._value[at])
+        if holder == index:
+            return value, int(self._place[at]) + 1
+        return value, TIES_BEFORE if index < holder else TIES_AFTER
+
+    def selection(self, rank: int, agents: int) -> Selection:
+        up_to_low = int(self._at_least[self._low]) if self._low >= 0 else int(self._starts.sum())
+        last = self._low + rank - up_to_low
+        cuts = self._starts.copy()
+        cuts[self._holder[: last + 1]] = self._place[: last + 1] + 1  # in order, so the last one stays
+        below = [0] * agents
+        for agent, cut in zip(self._holders, cuts.tolist(), strict=True):
+            below[agent] = cut
+        return Selection(below, float(self._value[last]), float(self._value[last + 1]))

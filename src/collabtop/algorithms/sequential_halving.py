@@ -1,0 +1,54 @@
+"""Sequential Halving (Karnin, Koren and Somekh 2013): a yardstick for one agent and m = 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from collabtop.algorithms.base import Algorithm
+from collabtop.algorithms.dealing import pull_each
+from collabtop.algorithms.elimination import smallest
+from collabtop.algorithms.sar import one_agent_only
+from collabtop.errors import SettingError
+from collabtop.problem import Problem
+from collabtop.protocol.scoreboard import Scoreboard
+from collabtop.protocol.team import Team
+
+
+@dataclass(frozen=True)
+class SequentialHalving(Algorithm):
+    """One agent spends equally over ceil(log2 n) rounds and keeps the better half, judged by the round's own pulls.
+
+    >>> import collabtop as ct
+    >>> arms = ct.BernoulliArms([0.9, 0.5, 0.1, 0.2])
+    >>> ct.identify(arms, m=1, agents=1, horizon=400, algorithm="sequential-halving", seed=1).top
+    [0]
+    """
+
+    name: ClassVar[str] = "sequential-halving"
+
+    def check(self, problem: Problem) -> None:
+        """One agent and m = 1 only."""
+        one_agent_only(self, problem)
+        if problem.m != 1:
+            raise SettingError(f"m is {problem.m}, but sequential-halving finds the best arm only (m = 1)")
+
+    def smallest_horizon(self, problem: Problem) -> int:
+        """One pull an arm in every round."""
+        return problem.n * problem.rounds
+
+    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+        """Keep the better half until one is left."""
+        board, live = Scoreboard(problem.n), np.arange(problem.n)
+        for r in range(problem.rounds):
+            team.begin_round("shared", live=len(live))
+            times = problem.horizon // (len(live) * problem.rounds)  # t_r
+            sums = pull_each(team, live, times, all_live=r == 0)
+            board.add(live, sums, times)
+            worse = smallest(sums, len(live) // 2, rng)
+            board.reject(live[worse], r, "shared")
+            live = live[~worse]
+        board.accept(live, problem.rounds - 1, "shared")
+        return board

@@ -1,0 +1,43 @@
+"""Uniform: the paper's baseline for non-IID arms, one round and no elimination."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from collabtop.algorithms.base import Algorithm
+from collabtop.algorithms.dealing import pull_each
+from collabtop.algorithms.elimination import settle
+from collabtop.problem import Problem
+from collabtop.protocol.scoreboard import Scoreboard
+from collabtop.protocol.team import Team
+
+
+@dataclass(frozen=True)
+class Uniform(Algorithm):
+    """Every agent pulls every arm equally often and sends its means: K n words, one round trip.
+
+    >>> import collabtop as ct
+    >>> arms = ct.BernoulliArms([0.9, 0.5, 0.1])
+    >>> ct.identify(arms, m=1, agents=2, horizon=300, algorithm="uniform", seed=1).words
+    6
+    """
+
+    name: ClassVar[str] = "uniform"
+
+    def smallest_horizon(self, problem: Problem) -> int:
+        """One pull an arm."""
+        return problem.n
+
+    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+        """Pull, average, take the m best."""
+        board, arms = Scoreboard(problem.n), np.arange(problem.n)
+        times = problem.horizon // problem.n
+        team.begin_round("shared", live=problem.n)
+        board.add(arms, pull_each(team, arms, times, all_live=True), times * problem.agents)
+        settled = settle(arms, board.means(arms), problem.m, keep=0, rng=rng)
+        board.accept(settled.accepted, 0, "shared")
+        board.reject(settled.rejected, 0, "shared")
+        return board

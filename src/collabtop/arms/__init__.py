@@ -1,0 +1,9 @@
+"""What can be pulled."""
+
+from collabtop.arms.base import Arms as Arms
+from collabtop.arms.draws import Draws as Draws
+from collabtop.arms.function import FunctionArms as FunctionArms
+from collabtop.arms.simulated import BernoulliArms as BernoulliArms
+from collabtop.arms.simulated import BetaArms as BetaArms
+from collabtop.arms.simulated import HeterogeneousArms as HeterogeneousArms
+from collabtop.arms.simulated import SimulatedArms as SimulatedArms

@@ -1,0 +1,69 @@
+"""What can be pulled: the contract that all arms keep."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collabtop.arms.draws import Draws
+from collabtop.errors import InputError
+
+Ints = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+
+class Arms(ABC):
+    """n things to try; each try gives a reward in [0, 1].
+
+    A subclass writes one method, `pull`. `collabtop.testing.check_arms` tells whether it keeps the
+    contract.
+
+    >>> import collabtop as ct
+    >>> class Coins(ct.Arms):
+    ...     def pull(self, arms, times, draws):
+    ...         return draws.bulk.binomial(times, 0.5).astype(float)
+    >>> Coins(n=3).n
+    3
+    """
+
+    def __init__(self, n: int, *, labels: Sequence[str] | None = None, agents: int | None = None) -> None:
+        if n < 1:
+            raise InputError(f"n is {n}, but at least 1 arm is needed")
+        self.n = n
+        """Number of arms (the paper's n)."""
+        self.labels = _checked_labels(labels, n)
+        """Names of the arms, or None: results speak in them."""
+        self.agents = agents
+        """How many agents these arms are for: None means any number, all alike (IID)."""
+
+    @abstractmethod
+    def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
+        """Pull each of `arms` (all different) `times` times for the agent of `draws`; return a sum each.
+
+        `times` is as long as `arms`, or one number for all of them. All chance comes from `draws`.
+        """
+
+    @property
+    def iid(self) -> bool:
+        """Whether every agent sees the same distributions."""
+        return self.agents is None
+
+    def label(self, arm: int) -> str:
+        """What to call an arm when speaking to a person."""
+        return self.labels[arm] if self.labels is not None else str(arm)
+
+    def __len__(self) -> int:
+        return self.n
+
+
+def _checked_labels(labels: Sequence[str] | None, n: int) -> tuple[str, ...] | None:
+    if labels is None:
+        return None
+    if isinstance(labels, str):
+        raise InputError(f"labels is one string, {labels!r}, but a list of {n} labels is needed")
+    if len(labels) != n:
+        raise InputError(f"labels has {len(labels)} entries, but there are {n} arms")
+    return tuple(str(label) for label in labels)

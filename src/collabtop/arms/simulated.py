@@ -1,0 +1,112 @@
+"""Arms with known means, for simulation: Bernoulli, heterogeneous (non-IID) Bernoulli, and Beta."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from collabtop.arms.base import Arms, Ints, Reals
+from collabtop.arms.draws import Draws
+from collabtop.errors import InputError
+from collabtop.problem import as_means
+
+_CHUNK = 1 << 20
+
+
+class SimulatedArms(Arms):
+    """Arms whose means are known, and that stand for the array of them where an array is wanted."""
+
+    def __init__(
+        self, means: Reals, labels: Sequence[str] | None, *, dimensions: int, agents: int | None = None
+    ) -> None:
+        if means.ndim != dimensions:
+            shape = "one mean an arm" if dimensions == 1 else "a row an arm and a column an agent"
+            raise InputError(f"{type(self).__name__} needs {shape}, got an array of {means.ndim} dimensions")
+        super().__init__(len(means), labels=labels, agents=agents)
+        self.means = means
+        """The true means (the paper's mu_i, or mu_{i,k} in n x K): seen by no agent and no algorithm."""
+        self.means.setflags(write=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of `means`."""
+        return self.means.shape
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Reals:
+        return np.array(self.means, dtype=dtype)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.means[index]
+
+
+class BernoulliArms(SimulatedArms):
+    """Arms that pay 1 with probability `means[i]`, else 0.
+
+    >>> arms = BernoulliArms([0.9, 0.5], labels=["good", "fair"])
+    >>> arms.n, arms.label(0)
+    (2, 'good')
+    """
+
+    def __init__(self, means: ArrayLike, *, labels: Sequence[str] | None = None) -> None:
+        super().__init__(as_means(means).copy(), labels, dimensions=1)
+
+    def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
+        """Draw each arm's number of successes at once."""
+        return draws.bulk.binomial(times, self.means[arms]).astype(np.float64)
+
+
+class HeterogeneousArms(SimulatedArms):
+    """Bernoulli arms that look different to each agent (non-IID): `local_means[i, k]` for agent k.
+
+    An arm's value is the plain average of its row; the number of agents is the number of columns.
+
+    >>> HeterogeneousArms([[0.9, 0.7], [0.5, 0.6]]).agents
+    2
+    """
+
+    def __init__(self, local_means: ArrayLike, *, labels: Sequence[str] | None = None) -> None:
+        table = as_means(local_means, "local_means").copy()
+        super().__init__(table, labels, dimensions=2, agents=table.shape[-1] if table.ndim else None)
+
+    def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
+        """Draw each arm's number of successes at this agent at once."""
+        return draws.bulk.binomial(times, self.means[arms, draws.agent]).astype(np.float64)
+
+
+class BetaArms(SimulatedArms):
+    """Arms whose rewards are Beta distributed around their means: anywhere in [0, 1], not just 0 or 1.
+
+    `concentration` is the sum of the two Beta parameters: the larger, the less noise.
+
+    >>> BetaArms([0.9, 0.5], concentration=4.0).n
+    2
+    """
+
+    def __init__(
+        self, means: ArrayLike, concentration: float = 4.0, *, labels: Sequence[str] | None = None
+    ) -> None:
+        if not (concentration > 0 and math.isfinite(concentration)):
+            raise InputError(f"concentration is {concentration}, but a positive number is needed")
+        super().__init__(as_means(means).copy(), labels, dimensions=1)
+        self.concentration = float(concentration)
+
+    def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
+        """Draw all rewards of a chunk of pulls at once, and add them up by arm."""
+        sums = np.zeros(len(arms))
+        ends = np.cumsum(np.broadcast_to(times, arms.shape))
+        total = int(ends[-1]) if len(ends) else 0
+        for start in range(0, total, _CHUNK):
+            of = np.searchsorted(ends, np.arange(start, min(start + _CHUNK, total)), side="right")
+            sums += np.bincount(of, self._rewards(self.means[arms][of], draws), minlength=len(arms))
+        return sums
+
+    def _rewards(self, means: Reals, draws: Draws) -> Reals:
+        rewards = means.copy()
+        noisy = (means > 0) & (means < 1)  # a mean of exactly 0 or 1 leaves no room for noise
+        alpha = means[noisy] * self.concentration
+        rewards[noisy] = draws.bulk.beta(alpha, self.concentration - alpha)
+        return rewards

@@ -1,0 +1,182 @@
+"""The standard hard instances of the best-arm literature, as arms.
+
+Their complexity H<m> is `collabtop.complexity(arms, m)`. Where the best arms could be told by their number
+(ties broken by number, say), they are put in a fixed order without a pattern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from collabtop.arms import BernoulliArms, HeterogeneousArms
+from collabtop.datasets.order import scrambled
+from collabtop.errors import InputError
+
+Reals = NDArray[np.float64]
+
+_LEAST_GAP = 1e-9  # below it the rounding of the means themselves begins to show in H
+
+
+def equal_gaps(n: int, m: int, gap: float) -> BernoulliArms:
+    """All of the m best arms beat all of the others by the same gap, around 1/2: H<m> = n / gap^2.
+
+    The instance of most lower bounds: no arm can be settled early.
+
+    >>> import collabtop as ct
+    >>> arms = ct.datasets.equal_gaps(n=6, m=2, gap=0.25)
+    >>> arms.means
+    array([0.375, 0.375, 0.375, 0.625, 0.625, 0.375])
+    >>> ct.complexity(arms, m=2)
+    96.0
+    """
+    _check_count("n", n, 2)
+    if not 1 <= m < n:
+        raise InputError(f"m is {m}, but {n} arms in two groups need 1 <= m <= {n - 1}")
+    _check_gap("gap", gap, 1)
+    return _shuffled(np.where(np.arange(n) < m, 0.5 + gap / 2, 0.5 - gap / 2))
+
+
+def one_good_arm(n: int, gap: float) -> BernoulliArms:
+    """One arm has mean 1/2 + gap, all others are fair coins: H<1> = n / gap^2.
+
+    >>> import collabtop as ct
+    >>> arms = ct.datasets.one_good_arm(n=4, gap=0.25)
+    >>> arms.means
+    array([0.5 , 0.5 , 0.75, 0.5 ])
+    >>> ct.complexity(arms, m=1)
+    64.0
+    """
+    _check_count("n", n, 2)
+    _check_gap("gap", gap, 0.5)
+    return _shuffled(np.where(np.arange(n) < 1, 0.5 + gap, 0.5))
+
+
+def arithmetic(n: int, best: float = 0.9, worst: float = 0.1) -> BernoulliArms:
+    """Means descend in even steps from the best to the worst: gaps grow arithmetically, whatever m is.
+
+    >>> import collabtop as ct
+    >>> arms = ct.datasets.arithmetic(n=5)
+    >>> arms.means
+    array([0.5, 0.1, 0.7, 0.9, 0.3])
+    >>> round(ct.complexity(arms, m=1), 2)
+    60.59
+    """
+    _check_count("n", n, 2)
+    if not 0 <= worst < best <= 1:
+        raise InputError(f"best is {best} and worst is {worst}, but 0 <= worst < best <= 1 is needed")
+    return _shuffled(np.linspace(best, worst, n))
+
+
+def geometric(n: int, smallest: float = 0.01, largest: float = 0.8, best: float = 0.9) -> BernoulliArms:
+    """Gaps to the best arm grow by the same factor from the smallest to the largest: a few rivals rule H<1>.
+
+    >>> import collabtop as ct
+    >>> arms = ct.datasets.geometric(n=5, smallest=0.1, largest=0.8)
+    >>> arms.means
+    array([0.5, 0.1, 0.8, 0.9, 0.7])
+    >>> round(ct.complexity(arms, m=1), 2)
+    232.81
+    """
+    _check_count("n", n, 2)
+    if not 0 < best <= 1:
+        raise InputError(f"best is {best}, but a mean above 0 and at most 1 is needed")
+    _check_gap("largest", largest, best)
+    _check_gap("smallest", smallest, largest)
+    # Rounded, as platforms differ in the last bits of a power.
+    steps = np.round(np.geomspace(smallest, largest, n - 1), 15)
+    return _shuffled(np.concatenate([[best], np.clip(best - steps, 0, 1)]))
+
+
+def uniform_means(n: int, seed: int) -> BernoulliArms:
+    """Means drawn at random, uniformly from [0, 1]: what an instance nobody chose looks like.
+
+    >>> import collabtop as ct
+    >>> arms = ct.datasets.uniform_means(n=4, seed=7)
+    >>> arms.means.round(3)
+    array([0.625, 0.897, 0.776, 0.225])
+    >>> round(ct.complexity(arms, m=1))
+    154
+    """
+    _check_count("n", n, 1)
+    _check_count("seed", seed, 0)
+    return BernoulliArms(np.random.default_rng(seed).random(n))
+
+
+def set_disjointness(X: ArrayLike, delta: float | None = None) -> HeterogeneousArms:  # noqa: N803
+    """Do K sets have an element in common? The question as arms: the paper's non-IID lower bound rests on it.
+
+    `X[i, k]` is 1 if agent k's set holds element i. Arm i has the local mean (1 + X[i, k]) / 3 + i * delta,
+    with i counted from 1; one more arm, the last, has 2/3 - 1/(6K) everywhere. It is the best exactly if no
+    element is in all sets. (The paper prints 1 - 1/(2n) for it, which beats every other arm for n >= 5.)
+    `delta` only keeps common elements from tying with each other; n * delta must stay below 1/(6K), and is
+    half of that by default.
+
+    >>> import collabtop as ct
+    >>> arms = ct.datasets.set_disjointness([[1, 0], [1, 1], [0, 0]])
+    >>> arms.n, arms.agents, arms.label(1), arms.label(3)
+    (4, 2, 'element 1', 'no element')
+    >>> round(ct.complexity(arms, m=1))
+    249
+    >>> ct.datasets.says_disjoint(arms, [1])      # element 1 is the best arm: the sets share it
+    False
+    """
+    bits = _bits(X)
+    n, agents = bits.shape
+    limit = 1 / (6 * agents * n)
+    step = limit / 2 if delta is None else delta
+    if not 0 < step < limit:
+        raise InputError(
+            f"delta is {step}, but {n} elements and {agents} agents need 0 < delta < {limit:.3g}"
+        )
+    elements = (1 + bits) / 3 + step * np.arange(1, n + 1)[:, np.newaxis]
+    special = np.full((1, agents), 2 / 3 - 1 / (6 * agents))
+    labels = [*(f"element {i}" for i in range(n)), "no element"]
+    return HeterogeneousArms(np.concatenate([elements, special]), labels=labels)
+
+
+def says_disjoint(arms: HeterogeneousArms, top_indices: Sequence[int]) -> bool:
+    """Does this top-1 answer say that the sets have no element in common?
+
+    Only this is to be judged: which of several common elements was found does not matter.
+
+    >>> import collabtop as ct
+    >>> arms = ct.datasets.set_disjointness([[1, 0], [0, 1]])
+    >>> says_disjoint(arms, top_indices=[2])      # `result.top_indices` of a run with m=1
+    True
+    """
+    if len(top_indices) != 1:
+        raise InputError(f"top_indices is {list(top_indices)}, but set disjointness is asked with m = 1")
+    if not 0 <= top_indices[0] < arms.n:
+        raise InputError(f"top_indices is {list(top_indices)}, but the arms are 0 ... {arms.n - 1}")
+    return top_indices[0] == arms.n - 1
+
+
+def _shuffled(means: Reals) -> BernoulliArms:
+    return BernoulliArms(means[scrambled(len(means))])
+
+
+def _bits(table: ArrayLike) -> Reals:
+    try:
+        bits = np.asarray(table, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"X must be a table of 0 and 1, got {table!r:.80}") from None
+    if bits.ndim != 2 or bits.size == 0:
+        raise InputError(f"X has shape {bits.shape}, but a row an element and a column an agent are needed")
+    bad = np.argwhere((bits != 0) & (bits != 1))
+    if len(bad):
+        row, column = (int(place) for place in bad[0])
+        raise InputError(f"X[{row}, {column}] is {bits[row, column]:g}, but X holds only 0 and 1")
+    return bits
+
+
+def _check_count(name: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{name} is {value!r}, but a whole number of at least {least} is needed")
+
+
+def _check_gap(name: str, value: float, most: float) -> None:
+    if not _LEAST_GAP <= value <= most:
+        raise InputError(f"{name} is {value}, but a gap from {_LEAST_GAP:g} to {most:g} is needed")

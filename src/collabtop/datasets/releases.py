@@ -1,0 +1,99 @@
+"""MovieLens for real: an official release, as downloaded, read into arms."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from collabtop.arms import BernoulliArms, HeterogeneousArms
+from collabtop.datasets.layout import Release, open_release
+from collabtop.errors import InputError
+
+if TYPE_CHECKING:
+    from collabtop.datasets.ratings import Totals
+
+_MOST_STARS = 5
+
+
+def movielens(path: str | os.PathLike[str], min_ratings: int = 10_000) -> BernoulliArms:
+    """The movies of a MovieLens release as arms: a mean is the average rating / 5, a label the title.
+
+    `path` is the release as downloaded, the zip or the unpacked folder: ml-latest, ml-latest-small, 32m, 25m,
+    20m, 10m, 1m or 100k. Nothing is downloaded. Movies with fewer than `min_ratings` ratings are left out:
+    the paper's IID instance is ml-25m with 10,000. Needs polars: `pip install 'collabtop[movielens]'`.
+
+    >>> import collabtop as ct
+    >>> arms = ct.datasets.movielens("ml-25m.zip")    # doctest: +SKIP
+    >>> arms.n                                        # doctest: +SKIP
+    588
+    """
+    _check_positive("min_ratings", min_ratings)
+    with open_release(path) as release:
+        totals = _totals(release, groups=1)
+        keep = totals.counts[:, 0] >= min_ratings
+        if not keep.any():
+            raise InputError(
+                f"min_ratings is {min_ratings}, but the most-rated movie of {release.name} "
+                f"has {totals.counts.max()} ratings"
+            )
+        means = totals.sums[keep, 0] / totals.counts[keep, 0] / _MOST_STARS
+        return BernoulliArms(means, labels=_labels(release, totals.movies[keep]))
+
+
+def movielens_groups(
+    path: str | os.PathLike[str], groups: int = 10, min_ratings_each: int = 1_000
+) -> HeterogeneousArms:
+    """The movies of a MovieLens release as groups of users see them: non-IID arms, an agent a group.
+
+    User x belongs to group x mod `groups`. A movie stays if every group has rated it `min_ratings_each`
+    times; its mean for an agent is that group's average rating / 5. Else like `movielens`; the paper's
+    non-IID instance is ml-25m with 10 groups.
+
+    >>> import collabtop as ct
+    >>> arms = ct.datasets.movielens_groups("ml-25m.zip")    # doctest: +SKIP
+    >>> arms.agents                                          # doctest: +SKIP
+    10
+    """
+    _check_positive("groups", groups)
+    _check_positive("min_ratings_each", min_ratings_each)
+    with open_release(path) as release:
+        totals = _totals(release, groups)
+        fewest = totals.counts.min(axis=1)
+        keep = fewest >= min_ratings_each
+        if not keep.any():
+            raise InputError(
+                f"min_ratings_each is {min_ratings_each}, but no movie of {release.name} has more than "
+                f"{fewest.max()} ratings in each of {groups} groups "
+                f"(the most-rated one has {totals.counts.sum(axis=1).max()} in all)"
+            )
+        local_means = totals.sums[keep] / totals.counts[keep] / _MOST_STARS
+        return HeterogeneousArms(local_means, labels=_labels(release, totals.movies[keep]))
+
+
+def _totals(release: Release, groups: int) -> Totals:
+    try:
+        from collabtop.datasets.ratings import add_up
+    except ModuleNotFoundError as error:
+        if error.name != "polars":
+            raise
+        raise InputError(
+            "reading a MovieLens release needs polars: pip install 'collabtop[movielens]'"
+        ) from None
+    return add_up(release, groups)
+
+
+def _labels(release: Release, movies: Iterable[int]) -> list[str]:
+    """Titles; where two movies share one, or a movie has none, its number tells it."""
+    titles = release.titles()
+    named = [(int(movie), titles.get(int(movie), "movie")) for movie in movies]
+    uses = Counter(title for _, title in named)
+    return [title if uses[title] == 1 and movie in titles else f"{title} [{movie}]" for movie, title in named]
+
+
+def _check_positive(name: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InputError(f"{name} is {value!r}, but a whole number of at least 1 is needed")

@@ -1,0 +1,53 @@
+"""Everything collabtop raises, drawn as a tree.
+
+::
+
+    CollabtopError
+     +-- InputError (ValueError)       an argument, option or file is wrong: nothing was pulled
+     |    +-- HorizonError             the horizon cannot pay for the algorithm's first step
+     |    +-- SettingError             this algorithm does not work for these arms, agents or m
+     |    +-- UnknownAlgorithmError    no algorithm has that name
+     |    +-- FileError                a file is missing, unreadable or malformed
+     +-- PullError (RuntimeError)      the user's own function failed or gave no reward in [0, 1]
+     +-- ProtocolError (RuntimeError)  agents and coordinator disagree: a defect, never the user's fault
+"""
+
+
+class CollabtopError(Exception):
+    """The base of all errors that collabtop raises on purpose."""
+
+
+class InputError(CollabtopError, ValueError):
+    """An argument, an option or a file is wrong; the message names it and says what would work."""
+
+
+class HorizonError(InputError):
+    """The horizon is too small; `smallest` is the first one that works."""
+
+    def __init__(self, message: str, smallest: int) -> None:
+        super().__init__(message)
+        self.smallest = smallest
+
+
+class SettingError(InputError):
+    """The algorithm was not made for these arms, this many agents or this m."""
+
+
+class UnknownAlgorithmError(InputError):
+    """No algorithm is registered under that name."""
+
+
+class FileError(InputError):
+    """A file is missing, unreadable or malformed; the message gives file, line and what was found."""
+
+
+class PullError(CollabtopError, RuntimeError):
+    """A pull gave no reward; `candidate` is the label of the candidate that was tried."""
+
+    def __init__(self, message: str, candidate: str) -> None:
+        super().__init__(message)
+        self.candidate = candidate
+
+
+class ProtocolError(CollabtopError, RuntimeError):
+    """A message came out of order, was not understood, or broke a law such as the horizon."""

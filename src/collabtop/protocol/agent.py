@@ -1,0 +1,175 @@
+"""An agent: a small state machine, a typed message in, a typed answer out. It alone pulls arms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from collabtop.arms import Arms, Draws
+from collabtop.errors import ProtocolError
+from collabtop.problem import Problem
+from collabtop.protocol import hashing, sampling
+from collabtop.protocol.messages import (
+    TIES_BEFORE,
+    Accepted,
+    Border,
+    Cut,
+    Deal,
+    Hand,
+    HandOver,
+    Held,
+    Ints,
+    Means,
+    Message,
+    Narrow,
+    Pull,
+    PullHand,
+    Reals,
+    Reply,
+    Request,
+    Sample,
+    Values,
+    Window,
+)
+
+_NO_ARMS = np.empty(0, np.int64)
+_NO_REALS = np.empty(0)
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """What an agent is told before the run: what all know, its seed, and which way round rewards count."""
+
+    problem: Problem
+    seed: int
+    mirrored: bool = False
+    """Look for the worst arms instead: a reward x counts as 1 - x."""
+
+
+class Agent:
+    """One of the K agents: pulls arms, keeps what it holds to itself, answers the coordinator.
+
+    >>> from collabtop.arms import BernoulliArms
+    >>> from collabtop.protocol.messages import Request
+    >>> agent = Agent(0, BernoulliArms([1.0, 0.0]), Setup(Problem(n=2, m=1, agents=1, horizon=8), seed=1))
+    >>> agent.answer(Request(0, 1, (Pull(None, np.array([4])),)))
+    Reply(agent=0, number=1, pulls=8, answer=Means(means=array([1., 0.]), free=()))
+    """
+
+    def __init__(self, number: int, arms: Arms, setup: Setup) -> None:
+        self.number = number
+        self.seen: list[tuple[Ints, Ints, Reals]] = []
+        """Every batch of pulls so far: arms, times, sums (mirrored where the run is)."""
+        self._arms = arms
+        self._problem = setup.problem
+        self._mirrored = setup.mirrored
+        self._draws = Draws(setup.seed, number)
+        self._last: Reply | None = None
+        # The hand, in an order of its own that breaks ties at random; `_keys` are its values in question
+        # (means, then gaps) in ascending order, `_order` says which arm of the hand each belongs to.
+        self._hand, self._sums, self._pulls = _NO_ARMS, _NO_REALS, 0
+        self._means, self._keys, self._order = _NO_REALS, _NO_REALS, _NO_ARMS
+        self._is_top: NDArray[np.bool_] = np.empty(0, np.bool_)
+        self._accepted: list[tuple[Ints, Reals]] = []
+
+    def answer(self, request: Request) -> Reply:
+        """Take in what a request says and answer its question; a repeated request gets the same reply."""
+        if self._last is not None and self._last.number == request.number:
+            return self._last
+        before = self._draws.made
+        answer: Message | None = None
+        for message in request.messages:
+            step = _STEPS.get(type(message))
+            if step is None:
+                raise ProtocolError(f"agent {self.number} does not understand {type(message).__name__}")
+            answer = step(self, message)
+        if answer is None:
+            raise ProtocolError(f"request {request.number} to agent {self.number} asks nothing")
+        self._last = Reply(self.number, request.number, self._draws.made - before, answer)
+        return self._last
+
+    def _draw(self, arms: Ints, times: Ints) -> Reals:
+        count = int(times[0]) * len(arms) if len(times) == 1 else int(times.sum())
+        if self._draws.made + count > self._problem.horizon:
+            raise ProtocolError(f"agent {self.number} was asked to pull past the horizon")
+        sums = self._arms.pull(arms, times, self._draws)
+        self._draws.made += count
+        if self._mirrored:
+            sums = times - sums
+        self.seen.append((arms, times, sums))
+        return sums
+
+    def _pull(self, message: Pull) -> Means:
+        arms = np.arange(self._problem.n) if message.arms is None else message.arms
+        times = message.times
+        if len(times) > 1 and not times.all():
+            arms, times = arms[times > 0], times[times > 0]
+        return Means(self._draw(arms, times) / times)
+
+    def _deal(self, message: Deal) -> Held:
+        dealt = hashing.hand(message.coefficients, self._problem.n, self._problem.agents, self.number)
+        self._hand = self._draws.bulk.permutation(dealt)
+        self._sums, self._pulls = np.zeros(len(dealt)), 0
+        return Held(len(dealt))
+
+    def _pull_hand(self, message: PullHand) -> None:
+        self._sums = self._sums + self._draw(self._hand, np.array([message.times]))
+        self._pulls += message.times
+        self._means = self._sums / self._pulls
+        self._set_keys(self._means)
+
+    def _set_keys(self, values: Reals) -> None:
+        self._order = values.argsort(kind="stable")
+        self._keys = values[self._order]
+
+    def _sample(self, message: Sample) -> Values:
+        return Values(self._keys[sampling.around(message.rank, message.total, len(self._keys))])
+
+    def _narrow(self, message: Narrow) -> Window:
+        start = self._place(message.low, message.low_place)
+        stop = self._place(message.high, message.high_place)
+        return Window(start, stop, self._keys[sampling.between(start, stop)])
+
+    def _place(self, bound: float, place: int) -> int:
+        if place >= 0:
+            return place
+        return int(self._keys.searchsorted(bound, "right" if place == TIES_BEFORE else "left"))
+
+    def _border(self, message: Border) -> None:
+        self._is_top = np.zeros(len(self._hand), np.bool_)
+        self._is_top[self._order[len(self._hand) - message.top :]] = True
+        self._set_keys(np.where(self._is_top, self._means - message.lower, message.upper - self._means))
+
+    def _cut(self, message: Cut) -> Accepted:
+        settled = self._order[message.keep :]
+        accepted = settled[self._is_top[settled]]
+        if len(accepted):
+            self._accepted.append((self._hand[accepted], self._means[accepted]))
+        kept = np.sort(self._order[: message.keep])
+        self._hand, self._sums, self._means = self._hand[kept], self._sums[kept], self._means[kept]
+        return Accepted(len(accepted))
+
+    def _hand_over(self, message: HandOver) -> Hand:
+        good = [arms for arms, _ in self._accepted]
+        means = [mean for _, mean in self._accepted]
+        return Hand(
+            self._hand if message.live else _NO_ARMS,
+            self._means if message.live else _NO_REALS,
+            np.concatenate(good) if good else _NO_ARMS,
+            np.concatenate(means) if means else _NO_REALS,
+        )
+
+
+_STEPS: dict[type[Message], Callable[[Agent, Any], Message | None]] = {
+    Pull: Agent._pull,
+    Deal: Agent._deal,
+    PullHand: Agent._pull_hand,
+    Sample: Agent._sample,
+    Narrow: Agent._narrow,
+    Border: Agent._border,
+    Cut: Agent._cut,
+    HandOver: Agent._hand_over,
+}

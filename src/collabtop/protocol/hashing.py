@@ -1,0 +1,67 @@
+"""The hash that deals arms to agents: a random polynomial over the field of 2^31 - 1 elements."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collabtop.protocol.messages import Ints
+
+PRIME = 2**31 - 1
+_CHUNK = 1 << 15
+
+
+def draw_coefficients(n: int, rng: np.random.Generator) -> Ints:
+    """10 ln n random coefficients (rounded up), which make the hash (10 ln n)-wise independent.
+
+    >>> len(draw_coefficients(588, np.random.default_rng(0)))
+    64
+    """
+    return rng.integers(PRIME, size=max(1, math.ceil(10 * math.log(n))))
+
+
+def hand(coefficients: Ints, n: int, agents: int, agent: int) -> Ints:
+    """The arms that the hash deals to one agent (the paper's I_0^k), in ascending order.
+
+    >>> [hand(np.array([1, 0]), n=5, agents=2, agent=k).tolist() for k in (0, 1)]
+    [[1, 3], [0, 2, 4]]
+    """
+    return _hands(coefficients.tobytes(), n, agents)[agent]
+
+
+# Agents of one process are all dealt by the same polynomial: it is evaluated once for them.
+@lru_cache(maxsize=1)
+def _hands(coefficients: bytes, n: int, agents: int) -> list[Ints]:
+    dealt = (evaluate(np.frombuffer(coefficients, np.int64), n) % agents).astype(np.min_scalar_type(agents))
+    return np.split(np.argsort(dealt, kind="stable"), np.cumsum(np.bincount(dealt, minlength=agents))[:-1])
+
+
+def evaluate(coefficients: Ints, n: int) -> NDArray[np.uint64]:
+    """The polynomial's values at 1, ..., n, by Horner's rule in blocks that stay in the cache.
+
+    >>> evaluate(np.array([2, 0, 5]), 3)      # 2 x^2 + 5
+    array([ 7, 13, 23], dtype=uint64)
+    """
+    values = np.empty(n, np.uint64)
+    for start in range(0, n, _CHUNK):
+        stop = min(start + _CHUNK, n)
+        points = np.arange(start + 1, stop + 1, dtype=np.uint64)
+        values[start:stop] = _horner(coefficients.astype(np.uint64), points)
+    return values
+
+
+def _horner(coefficients: NDArray[np.uint64], points: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    mask, shift = np.uint64(PRIME), np.uint64(31)
+    value = np.full(len(points), coefficients[0])
+    high = np.empty_like(value)
+    for coefficient in coefficients[1:]:
+        value *= points
+        value += coefficient
+        # 2^31 = 1 in this field, so the bits above the 31st are added back to those below.
+        np.right_shift(value, shift, out=high)
+        value &= mask
+        value += high
+    return value % mask

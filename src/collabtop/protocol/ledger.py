@@ -1,0 +1,244 @@
+"""What was said and what it cost: counted message by message as they pass, never from a formula."""
+
+from __future__ import annotations
+
+from functools import cache
+from operator import attrgetter
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from collabtop.errors import ProtocolError
+from collabtop.protocol.messages import Message, Reply
+
+Direction = Literal["down", "up"]
+
+_BITS = {"i": 32, "f": 64, "b": 1}
+
+
+def cost(message: Message) -> tuple[int, int]:
+    """Words and bits of a message's payload: one word a number; 32 bits an integer, 64 a real, 1 a flag.
+
+    >>> from collabtop.protocol.messages import Border, Pull
+    >>> cost(Border(upper=0.8, lower=0.7, top=3))
+    (3, 160)
+    >>> cost(Pull(np.array([4, 7]), times=np.array([25]), free=("times",)))      # times follow from the schedule
+    (2, 64)
+    """
+    words = bits = 0
+    for read in _paid_fields(type(message), message.free):
+        more, size = _value_cost(read(message))
+        words += more
+        bits += size
+    return words, bits
+
+
+@cache
+def _paid_fields(kind: type[Message], free: tuple[str, ...]) -> tuple[attrgetter[Any], ...]:
+    unknown = set(free) - set(kind.__struct_fields__)
+    if unknown:
+        raise ProtocolError(f"{kind.__name__} calls {sorted(unknown)} free, but has no such field")
+    return tuple(attrgetter(field) for field in kind.__struct_fields__ if field not in {"free", *free})
+
+
+def _value_cost(value: Any) -> tuple[int, int]:
+    if value is None:
+        return 0, 0
+    if isinstance(value, np.ndarray):
+        return value.size, value.size * _BITS[value.dtype.kind]
+    if isinstance(value, bool):
+        return 1, 1
+    if isinstance(value, int):
+        return 1, 32
+    if isinstance(value, float):
+        return 1, 64
+    raise ProtocolError(f"a message holds {value!r:.60}, which has no price")
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """The messages of one kind that went in one direction in one round."""
+
+    round: int
+    kind: str
+    direction: Direction
+    messages: int
+    """How many; a broadcast to K agents is K messages."""
+    words: int
+    bits: int
+
+
+class Round(msgspec.Struct, frozen=True):
+    """What one round cost."""
+
+    round: int
+    phase: str
+    live: int
+    """Arms still open when it began (the paper's |I_r|)."""
+    pulls: int
+    """Pulls by all agents."""
+    time: int
+    """Pulls by the agent that made most."""
+    words: int
+    bits: int
+    round_trips: int
+
+
+class Transport(msgspec.Struct):
+    """What getting messages across took: no part of what must be equal between teams."""
+
+    bytes: int = 0
+    """Bytes on a wire, where there is one."""
+    repeats: int = 0
+    """Requests sent again after a fault."""
+    seconds: float = 0.0
+    """Clock time spent waiting for replies."""
+
+
+class Ledger(msgspec.Struct, frozen=True):
+    """All that was said in a run, by kind of message, direction and round.
+
+    >>> import collabtop as ct
+    >>> arms = ct.BernoulliArms([0.9, 0.5, 0.4, 0.1])
+    >>> ledger = ct.identify(arms, m=1, agents=2, horizon=400, algorithm="kzz", seed=1).ledger
+    >>> ledger.words_by("direction")
+    {'down': 4, 'up': 12}
+    >>> ledger.words == sum(entry.words for entry in ledger.entries)
+    True
+    """
+
+    entries: tuple[Entry, ...]
+    round_trips: int
+    """Times the coordinator had to wait for replies."""
+    transport: Transport
+
+    @property
+    def words(self) -> int:
+        """Numbers sent in either direction."""
+        return sum(entry.words for entry in self.entries)
+
+    @property
+    def bits(self) -> int:
+        """The same in bits, under the codec really used."""
+        return sum(entry.bits for entry in self.entries)
+
+    def words_by(self, column: Literal["kind", "direction", "round"]) -> dict[Any, int]:
+        """Words added up by kind of message, direction or round."""
+        return self._total(column, "words")
+
+    def bits_by(self, column: Literal["kind", "direction", "round"]) -> dict[Any, int]:
+        """Bits added up by kind of message, direction or round."""
+        return self._total(column, "bits")
+
+    def _total(self, column: str, what: str) -> dict[Any, int]:
+        totals: dict[Any, int] = {}
+        for entry in self.entries:
+            key = getattr(entry, column)
+            totals[key] = totals.get(key, 0) + getattr(entry, what)
+        return totals
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ledger):
+            return NotImplemented
+        return (self.entries, self.round_trips) == (other.entries, other.round_trips)
+
+    def __hash__(self) -> int:
+        return hash((self.entries, self.round_trips))
+
+
+class _OpenRound:
+    """A round being counted."""
+
+    def __init__(self, phase: str, live: int, agents: int) -> None:
+        self.phase, self.live = phase, live
+        self.pulls = [0] * agents
+        self.round_trips = 0
+        self.entries: dict[tuple[str, Direction], list[int]] = {}
+
+
+class Meter:
+    """Counts messages as a team passes them on, and holds every agent to the horizon."""
+
+    def __init__(self, agents: int, horizon: int) -> None:
+        self._agents, self._horizon = agents, horizon
+        self._rounds: list[_OpenRound] = []
+        self._early: _OpenRound | None = _OpenRound("", 0, agents)
+        self._time_before = 0
+        self.transport = Transport()
+
+    def begin_round(self, phase: str, live: int) -> None:
+        """Count what follows in a new round; what was said before the first one belongs to it."""
+        if self._rounds:
+            self._time_before += max(self._rounds[-1].pulls)
+        fresh = _OpenRound(phase, live, self._agents)
+        if self._early is not None:
+            fresh.entries, fresh.round_trips = self._early.entries, self._early.round_trips
+            self._early = None
+        self._rounds.append(fresh)
+
+    def down(self, message: Message, copies: int = 1) -> None:
+        """Count a message on its way to `copies` agents."""
+        self._count(message, "down", copies)
+
+    def up(self, replies: list[Reply]) -> None:
+        """Count the answers to one question, and the pulls made for them."""
+        self._now.round_trips += 1
+        pulled = False
+        for reply in replies:
+            self._count(reply.answer, "up", 1)
+            if reply.pulls:
+                self._now.pulls[reply.agent] += reply.pulls
+                pulled = True
+        if pulled and self.time > self._horizon:
+            raise ProtocolError(f"time is {self.time}, past the horizon of {self._horizon}: the algorithm's fault")
+
+    def _count(self, message: Message, direction: Direction, copies: int) -> None:
+        words, bits = cost(message)
+        entries = self._now.entries
+        entry = entries.get((type(message).__name__, direction))
+        if entry is None:
+            entries[type(message).__name__, direction] = [copies, words * copies, bits * copies]
+        else:
+            entry[0] += copies
+            entry[1] += words * copies
+            entry[2] += bits * copies
+
+    @property
+    def _now(self) -> _OpenRound:
+        return self._early if self._early is not None else self._rounds[-1]
+
+    @property
+    def time(self) -> int:
+        """Time steps so far: the busiest agent's pulls, round by round."""
+        return self._time_before + max(self._now.pulls)
+
+    def rounds(self) -> tuple[Round, ...]:
+        """What each round cost so far."""
+        return tuple(
+            Round(
+                round=number,
+                phase=it.phase,
+                live=it.live,
+                pulls=sum(it.pulls),
+                time=max(it.pulls),
+                words=sum(words for _, words, _ in it.entries.values()),
+                bits=sum(bits for _, _, bits in it.entries.values()),
+                round_trips=it.round_trips,
+            )
+            for number, it in enumerate(self._counted)
+        )
+
+    def ledger(self) -> Ledger:
+        """What was said so far."""
+        entries = tuple(
+            Entry(number, kind, direction, *counts)
+            for number, it in enumerate(self._counted)
+            for (kind, direction), counts in sorted(it.entries.items())
+        )
+        return Ledger(entries, sum(it.round_trips for it in self._counted), self.transport)
+
+    @property
+    def _counted(self) -> list[_OpenRound]:
+        """The rounds begun, and what was said if none was."""
+        early = self._early
+        return self._rounds if early is None or not early.entries else [early]

@@ -1,0 +1,156 @@
+"""Everything that crosses between the coordinator and an agent. Nothing else does.
+
+===========  ====================================  ==============================  ===================
+request      says                                  answer                          used in
+===========  ====================================  ==============================  ===================
+Deal         the hash's coefficients               Held: size of the hand          collab-top-iid
+PullHand     pull all you hold so many times       (told, not asked)               local rounds
+Sample       show values around this rank          Values                          CollabSearch
+Narrow       show values between these two         Window: where, and the values   CollabSearch
+Border       the means at ranks m_r and m_r + 1    (told, not asked)               local rounds
+Cut          keep so many of the smallest gaps     Accepted: how many were good    local rounds
+HandOver     hand over what you hold               Hand: arms with their means     after local rounds
+Pull         pull these arms so many times         Means: one an arm pulled        all shared rounds
+===========  ====================================  ==============================  ===================
+
+A word is paid for each number in a message. What everybody can work out from n, m, K, T and the
+algorithm alone (`Problem`) is carried for convenience, and named in `free`: it is not paid for.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True, tag_field="kind"):
+    """One typed message; its class name is its kind."""
+
+    free: tuple[str, ...] = ()
+    """Fields that follow from what all know, and so cost no word."""
+
+
+class Deal(Message, frozen=True, tag=True):
+    """Work out your hand: the arms that the hash with these coefficients gives you."""
+
+    coefficients: Ints
+
+
+class Held(Message, frozen=True, tag=True):
+    """How many arms the agent holds (the paper's |I_r^k|)."""
+
+    size: int
+
+
+class PullHand(Message, frozen=True, tag=True):
+    """Pull each arm you hold that many times, and order them by their means."""
+
+    times: int
+
+
+class Sample(Message, frozen=True, tag=True):
+    """Show some of your values around the place where rank `rank` of all `total` would be."""
+
+    rank: int
+    total: int
+
+
+class Values(Message, frozen=True, tag=True):
+    """The values asked for, in ascending order."""
+
+    values: Reals
+
+
+class Narrow(Message, frozen=True, tag=True):
+    """Show (some of) your values after `low` and up to `high`.
+
+    A place says where the agent's values equal to that bound belong: `TIES_BEFORE` or `TIES_AFTER` it,
+    or, for the agent whose own value it is, the number of its values up to it.
+    """
+
+    low: float
+    low_place: int
+    high: float
+    high_place: int
+
+
+TIES_BEFORE = -1
+TIES_AFTER = -2
+
+
+class Window(Message, frozen=True, tag=True):
+    """The agent's places `start` to `stop` lie between the bounds, with (some of) the values there."""
+
+    start: int
+    stop: int
+    values: Reals
+
+
+class Border(Message, frozen=True, tag=True):
+    """The means ranked m_r and m_r + 1, and how many of the agent's arms rank m_r or better."""
+
+    upper: float
+    lower: float
+    top: int
+
+
+class Cut(Message, frozen=True, tag=True):
+    """Keep that many of your arms, those with the smallest gaps; settle the others."""
+
+    keep: int
+
+
+class Accepted(Message, frozen=True, tag=True):
+    """How many of the settled arms the agent accepted (the paper's |A_r^k|)."""
+
+    count: int
+
+
+class HandOver(Message, frozen=True, tag=True):
+    """Hand over the arms you accepted and, if `live`, the ones still open; `used` is the time gone by."""
+
+    live: bool
+    used: int
+
+
+class Hand(Message, frozen=True, tag=True):
+    """The agent's open arms and accepted arms, with their means."""
+
+    arms: Ints
+    means: Reals
+    accepted: Ints
+    accepted_means: Reals
+
+
+class Pull(Message, frozen=True, tag=True):
+    """Pull these arms (None: all) so many times each: one number for all of them, or one an arm."""
+
+    arms: Ints | None
+    times: Ints
+
+
+class Means(Message, frozen=True, tag=True):
+    """The mean of the pulls just made, for each arm that was pulled at all."""
+
+    means: Reals
+
+
+class Request(msgspec.Struct, frozen=True, gc=False):
+    """The envelope of a question: what was told since the last one, and last the question itself."""
+
+    agent: int
+    number: int
+    messages: tuple[Message, ...]
+
+
+class Reply(msgspec.Struct, frozen=True, gc=False):
+    """The envelope of an answer; `pulls` is for the ledger only."""
+
+    agent: int
+    number: int
+    pulls: int
+    answer: Message

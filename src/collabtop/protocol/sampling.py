@@ -1,0 +1,45 @@
+"""Which of its sorted values an agent shows in a search: known to both sides, so only values cross."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from collabtop.protocol.messages import Ints
+
+SAMPLES = 12
+"""Most values an agent shows at once. Chosen by `benchmarks/selection.py`: few words and few round trips."""
+
+_SPREAD = 1.6
+
+
+def around(rank: int, total: int, held: int) -> Ints:
+    """Places to show when `held` of `total` values, dealt at random, hold about their share below `rank`.
+
+    >>> around(rank=294, total=588, held=58)
+    array([22, 23, 25, 26, 27, 28, 30, 31, 32, 33, 35, 36])
+    >>> around(rank=587, total=588, held=58)
+    array([55, 56, 57])
+    """
+    share = rank / total
+    middle = share * held
+    reach = _SPREAD * math.sqrt(middle * (1 - share)) + 1.5
+    first = max(0, math.floor(middle - reach))
+    return _spread(first, min(held, math.ceil(middle + reach)))
+
+
+def between(start: int, stop: int) -> Ints:
+    """Places to show of those from `start` to `stop`: all, or evenly spread ones with both ends.
+
+    >>> between(3, 9)
+    array([3, 4, 5, 6, 7, 8])
+    """
+    return _spread(start, stop)
+
+
+def _spread(start: int, stop: int) -> Ints:
+    count = stop - start
+    if count <= SAMPLES:
+        return np.arange(start, stop)
+    return start + np.arange(SAMPLES) * (count - 1) // (SAMPLES - 1)

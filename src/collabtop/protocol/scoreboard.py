@@ -1,0 +1,160 @@
+"""What the coordinator has learnt of each arm: sums and pulls where it knows them, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from collabtop.protocol.messages import Ints, Reals
+
+Verdict = Literal["accepted", "rejected"]
+
+OPEN, ACCEPTED, REJECTED = 0, 1, 2
+_UNKNOWN = -1
+
+# A mean crosses, a sum is kept. Multiplied back, a sum of 0/1 rewards can be off in its last bit, and
+# arms that tie would be told apart by rounding; so sums are kept to the nearest multiple of this.
+_GRID = 2.0**-24
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """What the coordinator learnt of one arm; None where it learnt nothing."""
+
+    arm: int
+    verdict: Verdict
+    round: int | None
+    """The round that settled it; None if that happened inside an agent."""
+    phase: str | None
+    mean: float | None
+    pulls: int | None
+
+
+class Estimates:
+    """What the coordinator learnt of all arms: a sequence of `Estimate`, kept in columns.
+
+    >>> import collabtop as ct
+    >>> arms = ct.BernoulliArms([0.9, 0.5])
+    >>> ct.identify(arms, m=1, agents=2, horizon=100, algorithm="uniform", seed=1).estimates[1]
+    Estimate(arm=1, verdict='rejected', round=0, phase='shared', mean=0.49, pulls=100)
+    """
+
+    def __init__(
+        self,
+        verdicts: NDArray[np.int8],
+        rounds: NDArray[np.int32],
+        phases: NDArray[np.int8],
+        phase_names: tuple[str | None, ...],
+        means: Reals,
+        pulls: Ints,
+    ) -> None:
+        self._verdicts, self._rounds, self._phases = verdicts, rounds, phases
+        self._phase_names = phase_names
+        self._means, self._pulls = means, pulls
+
+    def __len__(self) -> int:
+        return len(self._verdicts)
+
+    def __getitem__(self, arm: int) -> Estimate:
+        arm = range(len(self))[arm]
+        round_, mean, pulls = int(self._rounds[arm]), float(self._means[arm]), int(self._pulls[arm])
+        return Estimate(
+            arm=arm,
+            verdict="accepted" if self._verdicts[arm] == ACCEPTED else "rejected",
+            round=None if round_ == _UNKNOWN else round_,
+            phase=self._phase_names[self._phases[arm]],
+            mean=None if np.isnan(mean) else mean,
+            pulls=pulls if pulls > 0 else None,
+        )
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return (self[arm] for arm in range(len(self)))
+
+    def pulls_by_arm(self) -> list[int | None]:
+        """Pulls of each arm, None where the coordinator does not know them."""
+        return [pulls if pulls > 0 else None for pulls in self._pulls.tolist()]
+
+    def top(self) -> list[int]:
+        """The accepted arms, best first; those whose mean never reached the coordinator come before all."""
+        arms = np.flatnonzero(self._verdicts == ACCEPTED)
+        keys = np.nan_to_num(-self._means[arms], nan=-np.inf)
+        return [int(arm) for arm in arms[np.argsort(keys, kind="stable")]]
+
+
+class Scoreboard:
+    """The coordinator's memory of n arms; an algorithm writes it and a result is made from it.
+
+    >>> board = Scoreboard(3)
+    >>> board.add(np.array([0, 2]), sums=np.array([6.0, 1.0]), pulls=10)
+    >>> board.means(np.array([0, 2]))
+    array([0.6, 0.1])
+    >>> board.accept(np.array([0]), round=0, phase="shared")
+    >>> board.reject_rest()
+    >>> board.verdict().top()
+    [0]
+    """
+
+    def __init__(self, n: int) -> None:
+        self._sums = np.zeros(n)
+        self._pulls = np.zeros(n, np.int64)
+        self._verdicts = np.zeros(n, np.int8)
+        self._rounds = np.full(n, _UNKNOWN, np.int32)
+        self._phases = np.zeros(n, np.int8)
+        self._phase_names: list[str | None] = [None]
+        self._accepted = 0
+
+    def add(self, arms: Ints, sums: Reals, pulls: int) -> None:
+        """Take in `pulls` more pulls of each of these arms, with what they added up to."""
+        self._sums[arms] += np.rint(sums / _GRID) * _GRID
+        self._pulls[arms] += pulls
+
+    def means(self, arms: Ints) -> Reals:
+        """The means of these arms, over all pulls that the coordinator heard of."""
+        means: Reals = self._sums[arms] / self._pulls[arms]
+        return means
+
+    def accept(self, arms: Ints, round: int, phase: str) -> None:  # noqa: A002
+        """These arms belong to the answer."""
+        self._settle(arms, ACCEPTED, round, phase)
+
+    def reject(self, arms: Ints, round: int, phase: str) -> None:  # noqa: A002
+        """These arms do not belong to the answer."""
+        self._settle(arms, REJECTED, round, phase)
+
+    def accept_unseen(self, arms: Ints, means: Reals, phase: str) -> None:
+        """An agent accepted these arms in some earlier round, and hands over their means."""
+        self._sums[arms] = means
+        self._pulls[arms] = _UNKNOWN
+        self._settle(arms, ACCEPTED, _UNKNOWN, phase)
+
+    def reject_rest(self, phase: str | None = None) -> None:
+        """All arms without a verdict are rejected: settled inside an agent, it is not known when."""
+        self._settle(np.flatnonzero(self._verdicts == OPEN), REJECTED, _UNKNOWN, phase)
+
+    @property
+    def accepted(self) -> int:
+        """How many arms have been accepted."""
+        return self._accepted
+
+    def verdict(self, *, mirrored: bool = False) -> Estimates:
+        """What is known of each arm in the end; `mirrored` turns a search for the worst arms round again."""
+        verdicts, means = self._verdicts.copy(), self._sums.copy()
+        known = self._pulls > 0
+        means[known] /= self._pulls[known]
+        means[self._pulls == 0] = np.nan
+        if mirrored:
+            verdicts, means = (ACCEPTED + REJECTED) - verdicts, 1 - means
+        return Estimates(
+            verdicts, self._rounds, self._phases, tuple(self._phase_names), means, self._pulls
+        )
+
+    def _settle(self, arms: Ints, verdict: int, round_: int, phase: str | None) -> None:
+        if phase not in self._phase_names:
+            self._phase_names.append(phase)
+        self._accepted += len(arms) if verdict == ACCEPTED else 0
+        self._verdicts[arms] = verdict
+        self._rounds[arms] = round_
+        self._phases[arms] = self._phase_names.index(phase)

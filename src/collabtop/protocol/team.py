@@ -1,0 +1,117 @@
+"""The seam between an algorithm and its agents: ask all or some of them, get their answers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import TypeVar
+
+from collabtop.arms import Arms
+from collabtop.arms.base import Ints, Reals
+from collabtop.errors import ProtocolError
+from collabtop.protocol.agent import Setup
+from collabtop.protocol.ledger import Meter
+from collabtop.protocol.messages import Message, Reply, Request
+
+Answer = TypeVar("Answer", bound=Message)
+
+
+class Team(ABC):
+    """K agents and the way to them.
+
+    An algorithm uses `agents`, `begin_round`, `tell_all`, `tell`, `ask_all` and `ask`, which count every
+    message as it passes. Where agents run is decided by a subclass, which writes `open` and `deliver`
+    (and `close`): requests out, replies back, nothing else.
+
+    >>> import collabtop as ct
+    >>> class Traced(ct.LocalTeam):
+    ...     def deliver(self, requests):
+    ...         print([type(message).__name__ for message in requests[0].messages])
+    ...         return super().deliver(requests)
+    >>> arms = ct.BernoulliArms([0.9, 0.5])
+    >>> ct.identify(arms, m=1, agents=2, horizon=100, algorithm="uniform", seed=1, team=Traced()).top
+    ['Pull']
+    [0]
+    """
+
+    agents: int
+    """Number of agents (the paper's K)."""
+
+    # -- what a subclass writes
+
+    @abstractmethod
+    def open(self, arms: Arms, setup: Setup) -> None:
+        """Get the agents ready for a run."""
+
+    @abstractmethod
+    def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
+        """Pass each request to its agent and bring back one reply a request, in the same order."""
+
+    def close(self) -> None:  # noqa: B027  (most teams have nothing to give back)
+        """Let go of what `open` took; called after every run, also after one that failed."""
+
+    def seen(self) -> list[tuple[Ints, Ints, Reals]] | None:
+        """Every batch of pulls the agents made (arms, times, sums), or None where memory is not shared."""
+        return None
+
+    # -- what a run does
+
+    def start(self, arms: Arms, setup: Setup) -> None:
+        """Begin a run: a fresh meter, fresh agents."""
+        self.agents = setup.problem.agents
+        self.meter = Meter(self.agents, setup.problem.horizon)
+        self._numbers = 0
+        self._told: list[list[Message]] = [[] for _ in range(self.agents)]
+        self.open(arms, setup)
+
+    # -- what an algorithm does
+
+    def begin_round(self, phase: str, live: int) -> None:
+        """Say that a round begins: its phase, and how many arms are still open."""
+        self.meter.begin_round(phase, live)
+
+    def tell_all(self, message: Message) -> None:
+        """Tell every agent something; it travels with the next question, so nobody waits for it."""
+        self.meter.down(message, self.agents)
+        for told in self._told:
+            told.append(message)
+
+    def tell(self, messages: Mapping[int, Message]) -> None:
+        """Tell some agents something each; it travels with the next question to them."""
+        for agent, message in messages.items():
+            self.meter.down(message)
+            self._told[agent].append(message)
+
+    def ask_all(self, message: Message, expect: type[Answer]) -> list[Answer]:
+        """Ask every agent the same and wait for the answers, agent 0's first."""
+        self.meter.down(message, self.agents)
+        return self._exchange([(agent, message) for agent in range(self.agents)], expect)
+
+    def ask(self, messages: Mapping[int, Message], expect: type[Answer]) -> dict[int, Answer]:
+        """Ask some agents something each, and wait for their answers."""
+        for message in messages.values():
+            self.meter.down(message)
+        answers = self._exchange(list(messages.items()), expect)
+        return dict(zip(messages, answers, strict=True))
+
+    def _exchange(self, questions: list[tuple[int, Message]], expect: type[Answer]) -> list[Answer]:
+        self._numbers += 1
+        requests = []
+        for agent, question in questions:
+            requests.append(Request(agent, self._numbers, (*self._told[agent], question)))
+            self._told[agent].clear()
+        began = perf_counter()
+        replies = list(self.deliver(requests))
+        self.meter.transport.seconds += perf_counter() - began
+        if len(replies) != len(requests):
+            raise ProtocolError(f"{len(requests)} agents were asked, {len(replies)} replied")
+        answers = []
+        for request, reply in zip(requests, replies, strict=True):
+            if (reply.agent, reply.number) != (request.agent, request.number):
+                raise ProtocolError(f"agent {request.agent} was asked, agent {reply.agent} replied")
+            if not isinstance(reply.answer, expect):
+                raise ProtocolError(f"agent {reply.agent} sent {type(reply.answer).__name__}, not {expect.__name__}")
+            answers.append(reply.answer)
+        self.meter.up(replies)
+        return answers
