@@ -58,7 +58,9 @@ def _ranked(means: ArrayLike, m: int) -> tuple[NDArray[np.float64], NDArray[np.f
     if values.ndim != 1:
         raise InputError(f"means must be a list (or n x K for non-IID arms), got {values.ndim} dimensions")
     if not 1 <= m < len(values):
-        raise InputError(f"m is {m}, but gaps of {len(values)} arms are defined for 1 <= m <= {len(values) - 1}")
+        raise InputError(
+            f"m is {m}, but gaps of {len(values)} arms are defined for 1 <= m <= {len(values) - 1}"
+        )
     return values, np.sort(values)[::-1]
 
 

@@ -182,9 +182,7 @@ class Result:
         return table
 
 
-def observed_of(
-    batches: list[tuple[Ints, Ints, Reals]] | None, n: int, *, mirrored: bool
-) -> Observed | None:
+def observed_of(batches: list[tuple[Ints, Ints, Reals]] | None, n: int, *, mirrored: bool) -> Observed | None:
     """Add up the batches of pulls that the agents made."""
     if batches is None:
         return None

@@ -71,7 +71,9 @@ def identify(
     crew = _team(team)
 
     mirrored = 2 * problem.m > problem.n  # look for the n - m worst instead, and return the rest
-    inner = Problem(problem.n, problem.n - problem.m if mirrored else problem.m, problem.agents, problem.horizon)
+    inner = Problem(
+        problem.n, problem.n - problem.m if mirrored else problem.m, problem.agents, problem.horizon
+    )
     try:
         crew.start(arms, Setup(inner, seed, mirrored))
         board = _run(chosen, crew, inner, seed)
@@ -148,7 +150,9 @@ def _algorithm(algorithm: str | Algorithm, options: dict[str, Any], arms: Arms) 
         raise InputError(f"options {sorted(options)} need an algorithm: name one")
     if arms.iid:
         return CollabTopIID(schedule="full"), "the arms are the same for all agents: few words, full horizon"
-    return CollabTopNonIID(schedule="full"), "the arms differ from agent to agent: all must pull all, full horizon"
+    return CollabTopNonIID(
+        schedule="full"
+    ), "the arms differ from agent to agent: all must pull all, full horizon"
 
 
 def _check(algorithm: Algorithm, arms: Arms, problem: Problem) -> None:

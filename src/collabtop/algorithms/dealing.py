@@ -83,10 +83,10 @@ def load(arms: int, pulls: int, agents: int, agent: int) -> tuple[int, Ints]:
     if start == stop:
         return 0, np.empty(0, np.int64)
     first, last = start // pulls, (stop - 1) // pulls
-    times = np.full(last - first + 1, pulls)
+    times = [pulls] * (last - first + 1)
     times[0] -= start - first * pulls
     times[-1] -= (last + 1) * pulls - stop
-    return first, times
+    return first, np.array(times)
 
 
 def balanced_time(arms: int, pulls: int, agents: int) -> int:

@@ -31,9 +31,7 @@ class FunctionArms(Arms):
     ['step by step']
     """
 
-    def __init__(
-        self, candidates: Sequence[Any], pull: Pull, *, labels: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, candidates: Sequence[Any], pull: Pull, *, labels: Sequence[str] | None = None) -> None:
         if not callable(pull):
             raise InputError(f"pull is {pull!r:.80}, but a function pull(candidate, rng) is needed")
         self.candidates = list(candidates)
@@ -61,8 +59,12 @@ class FunctionArms(Arms):
                 f"pull of candidate {label!r} raised {type(error).__name__}: {error}", label
             ) from error
         if not isinstance(reward, numbers.Real | np.bool_):
-            raise PullError(f"pull of candidate {label!r} returned {reward!r:.80}, which is not a number", label)
+            raise PullError(
+                f"pull of candidate {label!r} returned {reward!r:.80}, which is not a number", label
+            )
         value = float(reward)
         if math.isnan(value) or not 0 <= value <= 1:
-            raise PullError(f"pull of candidate {label!r} returned {value}, but a reward lies in [0, 1]", label)
+            raise PullError(
+                f"pull of candidate {label!r} returned {value}, but a reward lies in [0, 1]", label
+            )
         return value

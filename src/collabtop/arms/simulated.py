@@ -15,6 +15,15 @@ from collabtop.errors import InputError
 from collabtop.problem import as_means
 
 _CHUNK = 1 << 20
+_FEW = 6
+
+
+def _successes(times: Ints, means: Reals, draws: Draws) -> Reals:
+    binomial = draws.bulk.binomial
+    if len(means) <= _FEW:  # NumPy takes longer to set out on an array than to draw a few numbers
+        counts = times.tolist() * (len(means) if len(times) == 1 else 1)
+        return np.array([binomial(*few) for few in zip(counts, means.tolist(), strict=True)], np.float64)
+    return binomial(times, means).astype(np.float64)
 
 
 class SimulatedArms(Arms):
@@ -56,7 +65,7 @@ class BernoulliArms(SimulatedArms):
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Draw each arm's number of successes at once."""
-        return draws.bulk.binomial(times, self.means[arms]).astype(np.float64)
+        return _successes(times, self.means[arms], draws)
 
 
 class HeterogeneousArms(SimulatedArms):
@@ -74,7 +83,7 @@ class HeterogeneousArms(SimulatedArms):
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Draw each arm's number of successes at this agent at once."""
-        return draws.bulk.binomial(times, self.means[arms, draws.agent]).astype(np.float64)
+        return _successes(times, self.means[arms, draws.agent], draws)
 
 
 class BetaArms(SimulatedArms):

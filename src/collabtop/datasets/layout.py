@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import lzma
 import os
 import zipfile
 import zlib
@@ -19,7 +20,15 @@ _WHERE = (
     "(licence: free for research, not to be passed on, no commercial use without permission)"
 )
 # What a damaged zip makes the standard library raise, by where the damage is.
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    OSError,
+    UnicodeDecodeError,
+    NotImplementedError,
+)
 
 
 @dataclass(frozen=True)
@@ -32,14 +41,18 @@ class Layout:
     """Name of the file of titles."""
     separator: bytes
     """What stands between the fields of a rating."""
+    movie_separator: str
+    """What stands between the fields of a movie."""
     header: bytes = b""
-    """The first line of the ratings, where there is one."""
+    """The first line of the ratings, where there is one: a CSV file, with titles in quotes."""
 
 
 _LAYOUTS = (
-    Layout("ratings.csv", "movies.csv", b",", b"userId,movieId,rating,timestamp"),  # latest, 20m, 25m, 32m
-    Layout("ratings.dat", "movies.dat", b"::"),  # 1m, 10m
-    Layout("u.data", "u.item", b"\t"),  # 100k
+    Layout(
+        "ratings.csv", "movies.csv", b",", ",", b"userId,movieId,rating,timestamp"
+    ),  # latest, 20m, 25m, 32m
+    Layout("ratings.dat", "movies.dat", b"::", "::"),  # 1m, 10m
+    Layout("u.data", "u.item", b"\t", "|"),  # 100k
 )
 
 
@@ -79,7 +92,10 @@ class Release:
     def _open(self, file: str) -> IO[bytes]:
         if self.archive is None:
             return (self.path / self.folder / file).open("rb")
-        return self.archive.open(str(self.folder / file))
+        try:
+            return self.archive.open(str(self.folder / file))
+        except RuntimeError as error:  # encrypted, or compressed in a way that Python does not know
+            raise FileError(f"{self._called(file)} cannot be unpacked: {error}") from error
 
     def _called(self, file: str) -> str:
         inside = self.folder / file
@@ -103,7 +119,7 @@ def open_release(path: str | os.PathLike[str]) -> Iterator[Release]:
                 yield _release(place, [PurePosixPath(name) for name in archive.namelist()], archive)
     except _DAMAGE as error:
         kind = "folder cannot be read" if place.is_dir() else "zip is truncated or damaged"
-        raise FileError(f"{place}: the {kind} ({error}); if need be, {_WHERE}") from error
+        raise FileError(f"{place}: the {kind} ({error}); {_WHERE}") from error
 
 
 def _near(folder: Path) -> Iterator[Path]:
@@ -133,8 +149,8 @@ def _decoded(text: bytes) -> str:
 
 
 def _parse_titles(lines: list[str], layout: Layout, name: str) -> dict[int, str]:
-    titles = {}
-    for number, fields in _title_fields(lines, layout):
+    titles: dict[int, str] = {}
+    for number, fields in _title_fields(lines, layout, name):
         if len(fields) < 2 or not (fields[0].isascii() and fields[0].isdigit()):
             found = lines[number - 1][:80]
             raise FileError(f"{name}, line {number}: found {found!r}, expected a number and a title")
@@ -142,11 +158,14 @@ def _parse_titles(lines: list[str], layout: Layout, name: str) -> dict[int, str]
     return titles
 
 
-def _title_fields(lines: list[str], layout: Layout) -> Iterator[tuple[int, list[str]]]:
+def _title_fields(lines: list[str], layout: Layout, name: str) -> Iterator[tuple[int, list[str]]]:
+    """The fields of each movie with the number of its line."""
     if layout.header:
-        reader = csv.reader(lines)
-        next(reader, None)
-        yield from ((reader.line_num, fields) for fields in reader if fields)
-        return
-    separator = "|" if layout.movies == "u.item" else "::"
-    yield from ((number, line.split(separator, 2)) for number, line in enumerate(lines, 1) if line)
+        reader = csv.reader(lines[1:], strict=True)
+        try:
+            yield from ((reader.line_num + 1, fields) for fields in reader if fields)
+        except csv.Error as error:
+            raise FileError(f"{name}, line {reader.line_num + 1}: {error}") from None
+    else:
+        fields_of = ((number, line.split(layout.movie_separator, 2)) for number, line in enumerate(lines, 1))
+        yield from ((number, fields) for number, fields in fields_of if fields != [""])

@@ -46,10 +46,8 @@ def add_up(release: Release, groups: int) -> Totals:
             _check_header(file.readline(), release)
             line += 1
         for block in _blocks(file):
-            table = _read_block(block, release, line)
-            if table is not None:
-                new = _by_movie_and_group(table, groups)
-                parts = new if parts is None else _merged(pl.concat([parts, new]))
+            new = _by_movie_and_group(_read_block(block, release, line), groups)
+            parts = new if parts is None else _merged(pl.concat([parts, new]))
             line += block.count(b"\n")
     if parts is None:
         raise FileError(f"{release.name} holds no ratings")
@@ -57,30 +55,26 @@ def add_up(release: Release, groups: int) -> Totals:
 
 
 def _blocks(file: IO[bytes]) -> Iterator[bytes]:
-    """Cut the file into blocks that end with a line's end (the last one as it comes)."""
+    """Cut the file into blocks of whole lines; empty lines at its very end are no ratings and no harm."""
     rest = b""
     while chunk := file.read(_BLOCK):
-        end = chunk.rfind(b"\n") + 1
+        data = rest + chunk
+        # The last line that is not empty always waits for the next block: the file may end after it.
+        end = data.rstrip(b"\r\n").rfind(b"\n") + 1
         if end:
-            yield rest + chunk[:end]
-            rest = chunk[end:]
-        else:
-            rest += chunk
-    if rest:
+            yield data[:end]
+        rest = data[end:]
+    if rest := rest.rstrip(b"\r\n"):
         yield rest
 
 
-def _read_block(block: bytes, release: Release, first_line: int) -> pl.DataFrame | None:
-    separator = release.layout.separator
-    body = block.rstrip(b"\r\n")  # an empty line at the end is no rating and no harm
-    if not body:
-        return None
-    single = separator
+def _read_block(block: bytes, release: Release, first_line: int) -> pl.DataFrame:
+    separator, body = release.layout.separator, block
     if len(separator) > 1:  # polars splits at single bytes only
-        single, body = b"\t", body.replace(separator, b"\t")
+        separator, body = b"\t", block.replace(separator, b"\t")
     try:
         table = pl.read_csv(
-            body, has_header=False, separator=single.decode(), schema=_COLUMNS, quote_char=None
+            body, has_header=False, separator=separator.decode(), schema=_COLUMNS, quote_char=None
         )
     except pl.exceptions.PolarsError as error:
         raise _blame(block, release, first_line, str(error).partition("\n")[0]) from None
@@ -122,7 +116,7 @@ def _check_header(found: bytes, release: Release) -> None:
 
 def _blame(block: bytes, release: Release, first_line: int, otherwise: str) -> FileError:
     """The error for the first line of the block that is no rating."""
-    for number, line in enumerate(block.rstrip(b"\r\n").split(b"\n"), first_line):
+    for number, line in enumerate(block.removesuffix(b"\n").split(b"\n"), first_line):
         complaint = _complaint(line.rstrip(b"\r"), release.layout)
         if complaint:
             return FileError(f"{release.name}, line {number}: {complaint}")

@@ -92,7 +92,7 @@ class Agent:
         return self._last
 
     def _draw(self, arms: Ints, times: Ints) -> Reals:
-        count = int(times[0]) * len(arms) if len(times) == 1 else int(times.sum())
+        count = int(times[0]) * len(arms) if len(times) == 1 else int(np.add.reduce(times))
         if self._draws.made + count > self._problem.horizon:
             raise ProtocolError(f"agent {self.number} was asked to pull past the horizon")
         sums = self._arms.pull(arms, times, self._draws)
@@ -105,7 +105,7 @@ class Agent:
     def _pull(self, message: Pull) -> Means:
         arms = np.arange(self._problem.n) if message.arms is None else message.arms
         times = message.times
-        if len(times) > 1 and not times.all():
+        if np.count_nonzero(times) < len(times):
             arms, times = arms[times > 0], times[times > 0]
         return Means(self._draw(arms, times) / times)
 

@@ -2,58 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
-import numpy as np
-
 from collabtop.errors import ProtocolError
 from collabtop.protocol.messages import Message, Reply
 
 Direction = Literal["down", "up"]
 
-_BITS = {"i": 32, "f": 64, "b": 1}
+_BITS = {bool: 1, int: 32, float: 64}
+_ARRAY_BITS = {"b": 1, "i": 32, "f": 64}
 
 
 def cost(message: Message) -> tuple[int, int]:
     """Words and bits of a message's payload: one word a number; 32 bits an integer, 64 a real, 1 a flag.
 
+    >>> import numpy as np
     >>> from collabtop.protocol.messages import Border, Pull
     >>> cost(Border(upper=0.8, lower=0.7, top=3))
     (3, 160)
     >>> cost(Pull(np.array([4, 7]), times=np.array([25]), free=("times",)))      # times follow from the schedule
     (2, 64)
     """
-    words = bits = 0
-    for read in _paid_fields(type(message), message.free):
-        more, size = _value_cost(read(message))
-        words += more
-        bits += size
+    words, bits, arrays = _price_list(type(message), message.free)
+    for read in arrays:
+        array = read(message)
+        if array is not None:
+            words += array.size
+            bits += array.size * _ARRAY_BITS[array.dtype.kind]
     return words, bits
 
 
 @cache
-def _paid_fields(kind: type[Message], free: tuple[str, ...]) -> tuple[attrgetter[Any], ...]:
-    unknown = set(free) - set(kind.__struct_fields__)
+def _price_list(kind: type[Message], free: tuple[str, ...]) -> tuple[int, int, tuple[attrgetter[Any], ...]]:
+    """Words and bits of the single numbers that a kind of message holds, and how to read its arrays."""
+    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    unknown = set(free) - set(types)
     if unknown:
         raise ProtocolError(f"{kind.__name__} calls {sorted(unknown)} free, but has no such field")
-    return tuple(attrgetter(field) for field in kind.__struct_fields__ if field not in {"free", *free})
-
-
-def _value_cost(value: Any) -> tuple[int, int]:
-    if value is None:
-        return 0, 0
-    if isinstance(value, np.ndarray):
-        return value.size, value.size * _BITS[value.dtype.kind]
-    if isinstance(value, bool):
-        return 1, 1
-    if isinstance(value, int):
-        return 1, 32
-    if isinstance(value, float):
-        return 1, 64
-    raise ProtocolError(f"a message holds {value!r:.60}, which has no price")
+    paid = {name: type_ for name, type_ in types.items() if name not in {"free", *free}}
+    single = [_BITS[type_] for type_ in paid.values() if type_ in _BITS]
+    return len(single), sum(single), tuple(attrgetter(name) for name in paid if paid[name] not in _BITS)
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -176,32 +168,29 @@ class Meter:
             self._early = None
         self._rounds.append(fresh)
 
-    def down(self, message: Message, copies: int = 1) -> None:
-        """Count a message on its way to `copies` agents."""
-        self._count(message, "down", copies)
-
-    def up(self, replies: list[Reply]) -> None:
-        """Count the answers to one question, and the pulls made for them."""
-        self._now.round_trips += 1
-        pulled = False
-        for reply in replies:
-            self._count(reply.answer, "up", 1)
-            if reply.pulls:
-                self._now.pulls[reply.agent] += reply.pulls
-                pulled = True
-        if pulled and self.time > self._horizon:
-            raise ProtocolError(f"time is {self.time}, past the horizon of {self._horizon}: the algorithm's fault")
-
-    def _count(self, message: Message, direction: Direction, copies: int) -> None:
-        words, bits = cost(message)
+    def count(self, direction: Direction, messages: Iterable[Message], copies: int = 1) -> None:
+        """Count messages that pass, each of them to or from `copies` agents."""
         entries = self._now.entries
-        entry = entries.get((type(message).__name__, direction))
-        if entry is None:
-            entries[type(message).__name__, direction] = [copies, words * copies, bits * copies]
-        else:
+        kind, entry = None, [0, 0, 0]
+        for message in messages:
+            if type(message) is not kind:  # most often all are of one kind
+                kind = type(message)
+                entry = entries.setdefault((kind.__name__, direction), [0, 0, 0])
+            words, bits = cost(message)
             entry[0] += copies
             entry[1] += words * copies
             entry[2] += bits * copies
+
+    def count_replies(self, replies: Iterable[Reply]) -> None:
+        """Count the answers to one question, and the pulls made for them."""
+        self.count("up", [reply.answer for reply in replies])
+        self._now.round_trips += 1
+        for reply in replies:
+            self._now.pulls[reply.agent] += reply.pulls
+        if self.time > self._horizon:
+            raise ProtocolError(
+                f"time is {self.time}, past the horizon of {self._horizon}: the algorithm's fault"
+            )
 
     @property
     def _now(self) -> _OpenRound:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -14,6 +15,7 @@ SAMPLES = 12
 _SPREAD = 1.6
 
 
+@lru_cache(maxsize=1024)
 def around(rank: int, total: int, held: int) -> Ints:
     """Places to show when `held` of `total` values, dealt at random, hold about their share below `rank`.
 
@@ -29,6 +31,7 @@ def around(rank: int, total: int, held: int) -> Ints:
     return _spread(first, min(held, math.ceil(middle + reach)))
 
 
+@lru_cache(maxsize=1024)
 def between(start: int, stop: int) -> Ints:
     """Places to show of those from `start` to `stop`: all, or evenly spread ones with both ends.
 
@@ -40,6 +43,8 @@ def between(start: int, stop: int) -> Ints:
 
 def _spread(start: int, stop: int) -> Ints:
     count = stop - start
-    if count <= SAMPLES:
-        return np.arange(start, stop)
-    return start + np.arange(SAMPLES) * (count - 1) // (SAMPLES - 1)
+    places = np.arange(start, stop)
+    if count > SAMPLES:
+        places = start + np.arange(SAMPLES) * (count - 1) // (SAMPLES - 1)
+    places.setflags(write=False)
+    return places

@@ -147,9 +147,7 @@ class Scoreboard:
         means[self._pulls == 0] = np.nan
         if mirrored:
             verdicts, means = (ACCEPTED + REJECTED) - verdicts, 1 - means
-        return Estimates(
-            verdicts, self._rounds, self._phases, tuple(self._phase_names), means, self._pulls
-        )
+        return Estimates(verdicts, self._rounds, self._phases, tuple(self._phase_names), means, self._pulls)
 
     def _settle(self, arms: Ints, verdict: int, round_: int, phase: str | None) -> None:
         if phase not in self._phase_names:

@@ -73,25 +73,24 @@ class Team(ABC):
 
     def tell_all(self, message: Message) -> None:
         """Tell every agent something; it travels with the next question, so nobody waits for it."""
-        self.meter.down(message, self.agents)
+        self.meter.count("down", [message], copies=self.agents)
         for told in self._told:
             told.append(message)
 
     def tell(self, messages: Mapping[int, Message]) -> None:
         """Tell some agents something each; it travels with the next question to them."""
+        self.meter.count("down", messages.values())
         for agent, message in messages.items():
-            self.meter.down(message)
             self._told[agent].append(message)
 
     def ask_all(self, message: Message, expect: type[Answer]) -> list[Answer]:
         """Ask every agent the same and wait for the answers, agent 0's first."""
-        self.meter.down(message, self.agents)
+        self.meter.count("down", [message], copies=self.agents)
         return self._exchange([(agent, message) for agent in range(self.agents)], expect)
 
     def ask(self, messages: Mapping[int, Message], expect: type[Answer]) -> dict[int, Answer]:
         """Ask some agents something each, and wait for their answers."""
-        for message in messages.values():
-            self.meter.down(message)
+        self.meter.count("down", messages.values())
         answers = self._exchange(list(messages.items()), expect)
         return dict(zip(messages, answers, strict=True))
 
@@ -111,7 +110,9 @@ class Team(ABC):
             if (reply.agent, reply.number) != (request.agent, request.number):
                 raise ProtocolError(f"agent {request.agent} was asked, agent {reply.agent} replied")
             if not isinstance(reply.answer, expect):
-                raise ProtocolError(f"agent {reply.agent} sent {type(reply.answer).__name__}, not {expect.__name__}")
+                raise ProtocolError(
+                    f"agent {reply.agent} sent {type(reply.answer).__name__}, not {expect.__name__}"
+                )
             answers.append(reply.answer)
-        self.meter.up(replies)
+        self.meter.count_replies(replies)
         return answers
