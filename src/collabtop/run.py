@@ -64,16 +64,13 @@ def identify(
     >>> result.algorithm, result.options
     ('collab-top-iid', {'schedule': 'full'})
     """
-    problem = _problem(arms, m, agents, horizon)
     seed = secrets.randbits(63) if seed is None else _whole("seed", seed, least=0)
-    chosen, why = _algorithm(algorithm, options or {}, arms)
-    _check(chosen, arms, problem)
+    chosen, why = _algorithm(algorithm, options or {}, _are_arms(arms))
+    problem = check_run_arguments(arms, m, agents, horizon, chosen)
     crew = _team(team)
 
     mirrored = 2 * problem.m > problem.n  # look for the n - m worst instead, and return the rest
-    inner = Problem(
-        problem.n, problem.n - problem.m if mirrored else problem.m, problem.agents, problem.horizon
-    )
+    inner = Problem(problem.n, problem.n - problem.m if mirrored else problem.m, problem.agents, problem.horizon)
     try:
         crew.start(arms, Setup(inner, seed, mirrored))
         board = _run(chosen, crew, inner, seed)
@@ -108,12 +105,14 @@ def _run(algorithm: Algorithm, team: Team, problem: Problem, seed: int) -> Score
     return board
 
 
+def check_run_arguments(arms: Arms, m: int, agents: int | None, horizon: int, algorithm: Algorithm) -> Problem:
+    """Raise the error that `identify` would raise for these arguments, before anything is pulled."""
+    problem = _problem(arms, m, agents, horizon)
+    _check(algorithm, arms, problem)
+    return problem
+
+
 def _problem(arms: Arms, m: int, agents: int | None, horizon: int) -> Problem:
-    if not isinstance(arms, Arms):
-        raise InputError(
-            f"arms is a {type(arms).__name__}, but arms are needed: BernoulliArms(means) to simulate, "
-            "FunctionArms(candidates, pull) to try out candidates of your own"
-        )
     m = _whole("m", m, least=1)
     if m > arms.n:
         raise InputError(f"m is {m}, but there are only {arms.n} arms")
@@ -125,6 +124,15 @@ def _problem(arms: Arms, m: int, agents: int | None, horizon: int) -> Problem:
     if arms.agents not in (None, agents):
         raise InputError(f"agents is {agents}, but these arms are for {arms.agents} agents")
     return Problem(arms.n, m, agents, _whole("horizon", horizon, least=1))
+
+
+def _are_arms(arms: Any) -> Arms:
+    if not isinstance(arms, Arms):
+        raise InputError(
+            f"arms is a {type(arms).__name__}, but arms are needed: BernoulliArms(means) to simulate, "
+            "FunctionArms(candidates, pull) to try out candidates of your own"
+        )
+    return arms
 
 
 def _whole(name: str, value: Any, least: int) -> int:
@@ -150,9 +158,7 @@ def _algorithm(algorithm: str | Algorithm, options: dict[str, Any], arms: Arms) 
         raise InputError(f"options {sorted(options)} need an algorithm: name one")
     if arms.iid:
         return CollabTopIID(schedule="full"), "the arms are the same for all agents: few words, full horizon"
-    return CollabTopNonIID(
-        schedule="full"
-    ), "the arms differ from agent to agent: all must pull all, full horizon"
+    return CollabTopNonIID(schedule="full"), "the arms differ from agent to agent: all must pull all, full horizon"
 
 
 def _check(algorithm: Algorithm, arms: Arms, problem: Problem) -> None:

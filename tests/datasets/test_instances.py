@@ -67,8 +67,8 @@ def test_uniform_means_depend_on_the_seed_alone():
 
 
 def test_the_best_arms_do_not_come_first():
-    assert equal_gaps(100, 10, 0.1).means[:10].max() < equal_gaps(100, 10, 0.1).means[10:].sum()
-    assert not np.all(np.diff(arithmetic(100).means) < 0)
+    assert (equal_gaps(100, 10, 0.1).means[:10] > 0.5).sum() < 5
+    assert np.argmax(arithmetic(100).means) != 0
     assert np.argmax(one_good_arm(100, 0.1).means) != 0
     assert np.argmax(geometric(100).means) != 0
 

@@ -221,6 +221,12 @@ def test_a_release_without_ratings_is_told_what_is_looked_for(tmp_path, packed):
         movielens(path)
 
 
+def test_ratings_that_cannot_be_opened_are_named(tmp_path):
+    (tmp_path / "u.data").mkdir()
+    with pytest.raises(FileError, match=r"cannot be read: .*u\.data"):
+        movielens(tmp_path)
+
+
 def test_two_releases_in_one_folder_are_not_guessed_between(tmp_path):
     write_folder(tmp_path / "ml-1m", as_dat(some_ratings()))
     write_folder(tmp_path / "ml-100k", as_u_data(some_ratings()))

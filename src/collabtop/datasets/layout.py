@@ -25,7 +25,6 @@ _DAMAGE = (
     zlib.error,
     lzma.LZMAError,
     EOFError,
-    OSError,
     UnicodeDecodeError,
     NotImplementedError,
 )
@@ -118,8 +117,9 @@ def open_release(path: str | os.PathLike[str]) -> Iterator[Release]:
             with zipfile.ZipFile(place) as archive:
                 yield _release(place, [PurePosixPath(name) for name in archive.namelist()], archive)
     except _DAMAGE as error:
-        kind = "folder cannot be read" if place.is_dir() else "zip is truncated or damaged"
-        raise FileError(f"{place}: the {kind} ({error}); {_WHERE}") from error
+        raise FileError(f"{place}: the zip is truncated or damaged ({error}); {_WHERE}") from error
+    except OSError as error:
+        raise FileError(f"{place} cannot be read: {error}") from error
 
 
 def _near(folder: Path) -> Iterator[Path]:

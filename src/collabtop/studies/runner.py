@@ -1,0 +1,181 @@
+"""Makes a study's runs: on all cores, with a journal, so that nothing is made twice and nothing is lost."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from collabtop.errors import FileError, InputError
+from collabtop.run import identify
+from collabtop.studies.grid import Point, Study
+from collabtop.studies.journal import Journal
+from collabtop.studies.table import Row, StudyTable, points_csv, write_whole
+
+_CHUNK = 20
+
+
+class _Chunk(msgspec.Struct, frozen=True):
+    """Some runs of one point: what one process makes at a time, and one record of the journal."""
+
+    point: int
+    runs: tuple[int, ...]
+
+
+def run_study(study: Study, out: Path | None, *, jobs: int | None, progress: bool) -> StudyTable:
+    """Make all runs of a study that its journal does not hold yet."""
+    if jobs is None:
+        jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if jobs < 1:
+        raise InputError(f"jobs is {jobs}, but at least 1 is needed")
+    if out is None:
+        rows = [row for _, some in _make(study, _missing(study, {}), jobs, progress) for row in some]
+        return StudyTable(rows)
+    out.mkdir(parents=True, exist_ok=True)
+    finished = _finished(study, out)
+    if finished is None:
+        finished = _with_journal(study, out, jobs, progress)
+    return finished
+
+
+def _finished(study: Study, out: Path) -> StudyTable | None:
+    """The rows that are there already, if this very study was run into this folder before."""
+    rows, mark = out / "rows.csv", out / "study.txt"
+    if not rows.exists():
+        return None
+    if not mark.exists() or mark.read_text().strip() != study.fingerprint:
+        raise FileError(f"{out} holds the results of another study: choose another folder, or remove that one")
+    return StudyTable.from_csv(rows)
+
+
+def _with_journal(study: Study, out: Path, jobs: int, progress: bool) -> StudyTable:
+    numbers = {point.key: number for number, point in enumerate(study.points)}
+    done: dict[tuple[int, int], Row] = {}
+    with Journal(out / "journal", study.fingerprint) as journal:
+        for record in journal.records:
+            for row in msgspec.convert(record["rows"], list[Row]):
+                done[numbers[record["point"]], row.run] = row
+        for chunk, rows in _make(study, _missing(study, done), jobs, progress):
+            key = study.points[chunk.point].key
+            journal.append({"point": key, "rows": [msgspec.to_builtins(row) for row in rows]})
+            done.update({(chunk.point, row.run): row for row in rows})
+    table = StudyTable(done.values())
+    write_whole(out / "study.txt", f"{study.fingerprint}\n".encode())
+    write_whole(out / "points.csv", points_csv(table.points()))
+    table.to_csv(out / "rows.csv")
+    (out / "journal").unlink()
+    return table
+
+
+def _missing(study: Study, done: dict[tuple[int, int], Row]) -> list[_Chunk]:
+    chunks = []
+    for number, point in enumerate(study.points):
+        runs = [run for run in range(point.runs) if (number, run) not in done]
+        chunks += [_Chunk(number, tuple(runs[i : i + _CHUNK])) for i in range(0, len(runs), _CHUNK)]
+    return chunks
+
+
+def _make(
+    study: Study, chunks: Sequence[_Chunk], jobs: int, progress: bool
+) -> Iterator[tuple[_Chunk, list[Row]]]:
+    total = sum(point.runs for point in study.points)
+    left = sum(len(chunk.runs) for chunk in chunks)
+    with ExitStack() as stack:
+        # The processes come first: a fork is safe only while no bar is drawn by a thread.
+        results = stack.enter_context(_results(study, chunks, min(jobs, max(1, len(chunks)))))
+        bar = stack.enter_context(_bar(progress))
+        task = bar.add_task("runs", total=total, completed=total - left)
+        for chunk, rows in results:
+            yield chunk, rows
+            bar.advance(task, len(rows))
+
+
+@contextmanager
+def _results(
+    study: Study, chunks: Sequence[_Chunk], jobs: int
+) -> Iterator[Iterator[tuple[_Chunk, list[Row]]]]:
+    if jobs == 1:
+        yield ((chunk, _run_chunk(study, chunk)) for chunk in chunks)
+        return
+    method = "fork" if sys.platform == "linux" else "spawn"
+    context = multiprocessing.get_context(method)
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_worker, initargs=(study,))
+    try:
+        futures: dict[Future[list[Row]], _Chunk] = {pool.submit(_work, chunk): chunk for chunk in chunks}
+        yield ((futures[future], future.result()) for future in as_completed(futures))
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+_study: Study
+
+
+def _begin_worker(study: Study) -> None:
+    global _study  # noqa: PLW0603  (a process of the pool has one study for its whole life)
+    _study = study
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _work(chunk: _Chunk) -> list[Row]:
+    return _run_chunk(_study, chunk)
+
+
+def _run_chunk(study: Study, chunk: _Chunk) -> list[Row]:
+    point = study.points[chunk.point]
+    return [_run_once(study, point, run) for run in chunk.runs]
+
+
+def _run_once(study: Study, point: Point, run: int) -> Row:
+    arms, seed = study.arms[point.arms], point.run_seed(run)
+    result = identify(
+        arms, point.m, agents=point.agents, horizon=point.horizon, algorithm=point.algorithm, seed=seed
+    )
+    values = arms.means if arms.iid else arms.means.mean(axis=1)
+    best = np.partition(values, arms.n - point.m)[arms.n - point.m :]
+    return Row(
+        arms=point.arms,
+        algorithm=result.algorithm,
+        options=msgspec.json.encode(result.options, order="sorted").decode(),
+        m=point.m,
+        agents=point.agents,
+        horizon=point.horizon,
+        run=run,
+        seed=seed,
+        correct=bool(values[result.top_indices].min() >= best.min()),  # with a tie, either set is right
+        time=result.time,
+        words=result.words,
+        bits=result.bits,
+        round_trips=result.round_trips,
+        pulls=result.pulls,
+    )
+
+
+def _bar(shown: bool) -> Progress:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=Console(stderr=True), disable=not shown)
