@@ -16,6 +16,7 @@ from collabtop.arms import BernoulliArms as BernoulliArms
 from collabtop.arms import BetaArms as BetaArms
 from collabtop.arms import FunctionArms as FunctionArms
 from collabtop.arms import HeterogeneousArms as HeterogeneousArms
+from collabtop.arms import read_arms as read_arms
 from collabtop.errors import CollabtopError as CollabtopError
 from collabtop.errors import FileError as FileError
 from collabtop.errors import HorizonError as HorizonError
@@ -23,6 +24,7 @@ from collabtop.errors import InputError as InputError
 from collabtop.errors import ProtocolError as ProtocolError
 from collabtop.errors import PullError as PullError
 from collabtop.errors import SettingError as SettingError
+from collabtop.errors import StudyError as StudyError
 from collabtop.errors import UnknownAlgorithmError as UnknownAlgorithmError
 from collabtop.problem import Problem as Problem
 from collabtop.problem import complexity as complexity
@@ -33,6 +35,8 @@ from collabtop.protocol.scoreboard import Scoreboard as Scoreboard
 from collabtop.protocol.team import Team as Team
 from collabtop.result import Result as Result
 from collabtop.run import identify as identify
+from collabtop.studies.grid import Study as Study
+from collabtop.studies.table import StudyTable as StudyTable
 from collabtop.teams.in_process import LocalTeam as LocalTeam
 
 __version__ = "0.1.0"

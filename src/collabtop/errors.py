@@ -9,8 +9,13 @@
      |    +-- UnknownAlgorithmError    no algorithm has that name
      |    +-- FileError                a file is missing, unreadable or malformed
      +-- PullError (RuntimeError)      the user's own function failed or gave no reward in [0, 1]
+     +-- StudyError (RuntimeError)     a study could not go on; run again, it resumes where it was
      +-- ProtocolError (RuntimeError)  agents and coordinator disagree: a defect, never the user's fault
 """
+
+from __future__ import annotations
+
+from typing import Any
 
 
 class CollabtopError(Exception):
@@ -27,6 +32,9 @@ class HorizonError(InputError):
     def __init__(self, message: str, smallest: int) -> None:
         super().__init__(message)
         self.smallest = smallest
+
+    def __reduce__(self) -> tuple[Any, ...]:  # what crosses between processes is made again from both
+        return type(self), (str(self), self.smallest)
 
 
 class SettingError(InputError):
@@ -48,6 +56,22 @@ class PullError(CollabtopError, RuntimeError):
         super().__init__(message)
         self.candidate = candidate
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.candidate)
+
+
+class StudyError(CollabtopError, RuntimeError):
+    """A study had to stop (a full disk, a process killed); run again, it resumes where it was."""
+
 
 class ProtocolError(CollabtopError, RuntimeError):
     """A message came out of order, was not understood, or broke a law such as the horizon."""
+
+
+def reason(error: OSError) -> str:
+    """What the system says was wrong, in a few words.
+
+    >>> reason(FileNotFoundError(2, "No such file or directory"))
+    'no such file or directory'
+    """
+    return (error.strerror or str(error)).lower()

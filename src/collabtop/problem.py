@@ -46,8 +46,8 @@ def as_means(means: ArrayLike, name: str = "means") -> NDArray[np.float64]:
     bad = ~((values >= 0) & (values <= 1))
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
-        place = where[0] if len(where) == 1 else list(where)
-        raise InputError(f"{name}[{place}] is {values[where]}, but a mean lies in [0, 1]")
+        place = f"[{', '.join(map(str, where))}]" if where else ""
+        raise InputError(f"{name}{place} is {values[where]}, but a mean lies in [0, 1]")
     return values
 
 
@@ -58,9 +58,7 @@ def _ranked(means: ArrayLike, m: int) -> tuple[NDArray[np.float64], NDArray[np.f
     if values.ndim != 1:
         raise InputError(f"means must be a list (or n x K for non-IID arms), got {values.ndim} dimensions")
     if not 1 <= m < len(values):
-        raise InputError(
-            f"m is {m}, but gaps of {len(values)} arms are defined for 1 <= m <= {len(values) - 1}"
-        )
+        raise InputError(f"m is {m}, but gaps of {len(values)} arms are defined for 1 <= m <= {len(values) - 1}")
     return values, np.sort(values)[::-1]
 
 
@@ -73,7 +71,8 @@ def gaps(means: ArrayLike, m: int) -> NDArray[np.float64]:
     array([0.4 , 0.4 , 0.65])
     """
     values, ranked = _ranked(means, m)
-    return np.maximum(values - ranked[m], ranked[m - 1] - values)
+    delta: NDArray[np.float64] = np.maximum(values - ranked[m], ranked[m - 1] - values)
+    return delta
 
 
 def complexity(means: ArrayLike, m: int) -> float:
@@ -113,6 +112,6 @@ def error_bound(means: ArrayLike, m: int, agents: int, horizon: int) -> float:
         raise InputError(f"agents is {agents}, but at least 1 is needed")
     if horizon < 1:
         raise InputError(f"horizon is {horizon}, but at least 1 is needed")
-    n = np.shape(means)[0]
+    n = int(np.shape(means)[0])
     log = math.log2(2 * n)
     return min(1.0, 2 * n * log * math.exp(-horizon * agents / (128 * complexity(means, m) * log)))

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from collabtop.arms.base import Ints, Reals
@@ -178,7 +179,7 @@ class Result:
         for rank, (label, arm) in enumerate(zip(self.top, self.top_indices, strict=True), 1):
             it = self.estimates[arm]
             mean = "-" if it.mean is None else f"{it.mean:.4f}"
-            table.add_row(str(rank), str(label), mean, "-" if it.pulls is None else f"{it.pulls:,}")
+            table.add_row(str(rank), escape(str(label)), mean, "-" if it.pulls is None else f"{it.pulls:,}")
         return table
 
 

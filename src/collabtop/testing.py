@@ -83,8 +83,7 @@ class WireTeam(LocalTeam):
             for r in requests
         ]
         return [
-            Reply(r.agent, r.number, r.pulls, self._cross(r.agent, "up", r.answer))
-            for r in super().deliver(arrived)
+            Reply(r.agent, r.number, r.pulls, self._cross(r.agent, "up", r.answer)) for r in super().deliver(arrived)
         ]
 
     def _cross(self, agent: int, direction: str, message: Message) -> Message:
@@ -102,9 +101,7 @@ def words_on_wire(data: bytes) -> int:
     >>> words_on_wire(wire.encode(Border(upper=0.8, lower=0.7, top=3)))
     3
     """
-    payload = msgspec.msgpack.decode(
-        data, ext_hook=lambda code, buffer: len(buffer) // {1: 4, 2: 8}[code] * [0]
-    )
+    payload = msgspec.msgpack.decode(data, ext_hook=lambda code, buffer: len(buffer) // {1: 4, 2: 8}[code] * [0])
     free = {"kind", "free", *payload["free"]}
     return sum(_numbers(value) for name, value in payload.items() if name not in free)
 
@@ -117,11 +114,13 @@ def check_arms(arms: Arms) -> None:
     """Check that arms keep their contract: sums in range, all chance from `draws`, arguments left alone."""
     chosen = np.arange(arms.n)[::2].copy()
     times = np.arange(1, len(chosen) + 1)
+    given = chosen.copy(), times.copy()
     sums = arms.pull(chosen, times, Draws(seed=1, agent=0))
     assert sums.dtype == np.float64, f"pull gives {sums.dtype}, not float64"
     assert sums.shape == chosen.shape, f"pull of {len(chosen)} arms gives {sums.shape} sums"
     assert ((sums >= 0) & (sums <= times)).all(), "a sum of rewards lies outside [0, times]"
-    assert np.array_equal(chosen, np.arange(arms.n)[::2]), "pull changes the list of arms it was given"
+    assert np.array_equal(chosen, given[0]), "pull changes the list of arms it was given"
+    assert np.array_equal(times, given[1]), "pull changes the numbers of pulls it was given"
     again = arms.pull(chosen, times, Draws(seed=1, agent=0))
     assert np.array_equal(sums, again), "the same draws give other rewards: pull takes chance from elsewhere"
     one_for_all = arms.pull(chosen, np.array([3]), Draws(seed=1, agent=0))
@@ -130,9 +129,7 @@ def check_arms(arms: Arms) -> None:
     assert arms.labels is None or len(arms.labels) == arms.n, "there is not one label an arm"
 
 
-def check_run(
-    algorithm: Algorithm, arms: SimulatedArms, m: int, agents: int, horizon: int, seed: int
-) -> Result:
+def check_run(algorithm: Algorithm, arms: SimulatedArms, m: int, agents: int, horizon: int, seed: int) -> Result:
     """Run an algorithm once and check every law of a single run; on `ConstantArms` also that it is right."""
     team = WireTeam()
 
@@ -147,12 +144,11 @@ def check_run(
     assert len(set(result.top_indices)) == m, f"{result.top_indices} are not {m} different arms ({case})"
     assert result.observed is not None
     _check_pulls(result, case)
+    _check_rounds(result, case)
     if isinstance(arms, ConstantArms):
         values = arms.means if arms.iid else arms.means.mean(axis=1)
         found = np.sort(values[result.top_indices])
-        assert np.array_equal(found, np.sort(values)[arms.n - m :]), (
-            f"{result.top_indices} are not the best ({case})"
-        )
+        assert np.array_equal(found, np.sort(values)[arms.n - m :]), f"{result.top_indices} are not the best ({case})"
     return result
 
 
@@ -165,6 +161,14 @@ def _check_pulls(result: Result, case: str) -> None:
         assert known in (None, made), f"arm {arm} was pulled {made} times, reported are {known} ({case})"
 
 
+def _check_rounds(result: Result, case: str) -> None:
+    for what in ("words", "bits", "round_trips"):
+        by_round = sum(getattr(one, what) for one in result.rounds)
+        assert by_round == getattr(result, what), f"the rounds' {what} do not add up ({case})"
+    for one in result.estimates:
+        assert one.round is None or one.round < len(result.rounds), f"{one} names no round of the run ({case})"
+
+
 def check_algorithm(algorithm: Algorithm, *, seed: int = 0) -> None:
     """Check that an algorithm keeps the laws on small instances of every shape.
 
@@ -172,21 +176,27 @@ def check_algorithm(algorithm: Algorithm, *, seed: int = 0) -> None:
     horizon; the ledger equals what crosses the wire; the same seed gives the same run; a horizon below its
     smallest is refused.
     """
-    rng = np.random.default_rng(seed)
+    rng, tried = np.random.default_rng(seed), 0
     for n in (1, 2, 3, 4, 7, 8, 13, 16, 40):
         for agents in (1, 2, 5, 60):
-            m = int(rng.integers(1, n + 1))
-            shape = n if algorithm.iid_only or rng.random() < 0.5 else (n, agents)
-            arms = ConstantArms(rng.integers(0, 9, shape) / 8)  # few values, so that many tie
-            try:
-                algorithm.check(Problem(n, m, agents, 1))
-            except SettingError:
-                continue
-            smallest = algorithm.smallest_horizon(Problem(n, m, agents, 1)) if m < n else 1
-            for horizon in (smallest, smallest + int(rng.integers(1, 50)), 20 * smallest):
-                check_run(algorithm, arms, m, agents, horizon, seed=int(rng.integers(1000)))
-            if smallest > 1:
-                _check_refused(algorithm, arms, m, agents, smallest - 1)
+            for m in {1, int(rng.integers(1, n + 1))}:
+                tried += _check_instance(algorithm, n, m, agents, rng)
+    assert tried, f"{algorithm} refuses every number of arms, agents and every m that was tried"
+
+
+def _check_instance(algorithm: Algorithm, n: int, m: int, agents: int, rng: np.random.Generator) -> bool:
+    shape = n if algorithm.iid_only or rng.random() < 0.5 else (n, agents)
+    arms = ConstantArms(rng.integers(0, 9, shape) / 8)  # few values, so that many tie
+    try:
+        algorithm.check(Problem(n, m, agents, 1))
+    except SettingError:
+        return False
+    smallest = algorithm.smallest_horizon(Problem(n, m, agents, 1)) if m < n else 1
+    for horizon in (smallest, smallest + int(rng.integers(1, 50)), 20 * smallest):
+        check_run(algorithm, arms, m, agents, horizon, seed=int(rng.integers(1000)))
+    if smallest > 1:
+        _check_refused(algorithm, arms, m, agents, smallest - 1)
+    return True
 
 
 def _check_refused(algorithm: Algorithm, arms: Arms, m: int, agents: int, horizon: int) -> None:
@@ -235,9 +245,7 @@ def _check_failing_pull(make_team: Callable[[], Team]) -> None:
     else:
         raise AssertionError("a failing pull went unnoticed")
     well = BernoulliArms([1.0, 0.0])
-    assert identify(well, 1, agents=2, horizon=20, team=team).top == [0], (
-        "the team is of no use after a failure"
-    )
+    assert identify(well, 1, agents=2, horizon=20, team=team).top == [0], "the team is of no use after a failure"
 
 
 def _breaks_for_broken(candidate: str, rng: np.random.Generator) -> float:

@@ -51,7 +51,7 @@ class Algorithm(ABC):
         """The smallest horizon that works for these n, m and agents, whatever chance does."""
         return 1
 
-    def check(self, problem: Problem) -> None:
+    def check(self, problem: Problem) -> None:  # noqa: B027  (most algorithms are for all of them)
         """Raise `SettingError` if the algorithm is not for this many arms, agents or this m."""
 
     @property

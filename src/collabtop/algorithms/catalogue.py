@@ -58,9 +58,7 @@ def make_algorithm(name: str, **options: Any) -> Algorithm:
     if make is None:
         close = difflib.get_close_matches(name, _catalogue, n=1)
         hint = f" (did you mean {close[0]!r}?)" if close else ""
-        raise UnknownAlgorithmError(
-            f"algorithm is {name!r}{hint}, but these are known: {', '.join(_catalogue)}"
-        )
+        raise UnknownAlgorithmError(f"algorithm is {name!r}{hint}, but these are known: {', '.join(_catalogue)}")
     known = algorithm_options(name)
     for option in options:
         if option not in known:

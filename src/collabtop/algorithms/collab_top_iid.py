@@ -9,7 +9,7 @@ import numpy as np
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.dealing import pull_balanced
-from collabtop.algorithms.elimination import settle
+from collabtop.algorithms.elimination import settle, settle_rest
 from collabtop.algorithms.schedules import SCHEDULES, Schedule, ScheduleName
 from collabtop.algorithms.selection import collab_search
 from collabtop.errors import InputError
@@ -64,20 +64,20 @@ class CollabTopIID(Algorithm):
 
         coefficients = draw_coefficients(problem.n, rng)
         hands = [held.size for held in team.ask_all(Deal(coefficients), Held)]  # |I_0^k|
-        r, to_accept = 0, problem.m  # m_0
+        r, to_accept, phase = 0, problem.m, "local"  # m_0
         while 0 < to_accept < sizes[r] and balanced(hands):
-            team.begin_round("local", live=sizes[r])
+            team.begin_round(phase, live=sizes[r])
             hands, accepted = local_elim(team, schedule, r, hands, to_accept)
             r, to_accept = r + 1, to_accept - accepted
         if r > 0:
             live = hand_over(team, schedule, board, r, open_arms=to_accept > 0)
 
         while 0 < to_accept < len(live):
-            team.begin_round("shared", live=len(live))
+            phase = "shared"
+            team.begin_round(phase, live=len(live))
             live = global_elim(team, schedule, board, r, live, to_accept, rng)
             r, to_accept = r + 1, problem.m - board.accepted
-        if to_accept:
-            board.accept(live, r, "shared")
+        settle_rest(board, live, to_accept, r - 1, phase)
         return board
 
 
@@ -90,9 +90,7 @@ def balanced(hands: list[int]) -> bool:
     return max(hands) <= 2 * min(hands)
 
 
-def local_elim(
-    team: Team, schedule: Schedule, r: int, hands: list[int], to_accept: int
-) -> tuple[list[int], int]:
+def local_elim(team: Team, schedule: Schedule, r: int, hands: list[int], to_accept: int) -> tuple[list[int], int]:
     """Algorithm 2, LocalElim(r): agents settle arms on their own; the coordinator learns numbers only."""
     free = ("times",) if schedule.known else ()
     team.tell_all(PullHand(schedule.local(r, hands), free=free))

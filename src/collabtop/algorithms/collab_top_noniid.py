@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.dealing import pull_each
-from collabtop.algorithms.elimination import settle
+from collabtop.algorithms.elimination import settle, settle_rest
 from collabtop.algorithms.schedules import ScheduleName, halving, smallest_that
 from collabtop.errors import InputError
 from collabtop.problem import Problem
@@ -55,7 +56,7 @@ class CollabTopNonIID(Algorithm):
             return _equal_spending(sizes, problem.horizon)
         n, k, rounds = problem.n, problem.agents, problem.rounds
         so_far = [problem.horizon * k * 2**r // (2 * n * rounds) // k for r in range(1, len(sizes) + 1)]
-        return [so_far[0], *(after - before for before, after in zip(so_far, so_far[1:], strict=False))]
+        return [so_far[0], *(after - before for before, after in pairwise(so_far))]
 
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
         """Algorithm 6: pull all live arms everywhere, average, keep the half nearest to the border."""
@@ -69,8 +70,7 @@ class CollabTopNonIID(Algorithm):
             board.accept(settled.accepted, r, "shared")
             board.reject(settled.rejected, r, "shared")
             r, live, to_accept = r + 1, settled.live, problem.m - board.accepted
-        if to_accept:
-            board.accept(live, r, "shared")
+        settle_rest(board, live, to_accept, r - 1, "shared")
         return board
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collabtop.protocol.messages import Ints, Reals
+from collabtop.protocol.scoreboard import Scoreboard
 
 Mask = NDArray[np.bool_]
 
@@ -36,6 +37,18 @@ def settle(live: Ints, means: Reals, to_accept: int, keep: int, rng: np.random.G
     return Settled(live[top & ~kept], live[~top & ~kept], live[kept])
 
 
+def settle_rest(board: Scoreboard, live: Ints, to_accept: int, round: int, phase: str) -> None:
+    """Nothing is left to decide after this round: accept all that is still open (m_r = |I_r|), or none (m_r = 0).
+
+    >>> board = Scoreboard(2)
+    >>> settle_rest(board, np.array([1]), to_accept=1, round=3, phase="shared")
+    >>> board.verdict()[1].round
+    3
+    """
+    verdict = board.accept if to_accept else board.reject
+    verdict(live, round, phase)
+
+
 def smallest(values: Reals, count: int, rng: np.random.Generator) -> Mask:
     """Mark exactly `count` smallest values, 0 <= count <= len(values); which of equal ones is chance.
 
@@ -45,7 +58,7 @@ def smallest(values: Reals, count: int, rng: np.random.Generator) -> Mask:
     if count == 0:
         return np.zeros(len(values), np.bool_)
     last = np.partition(values, count - 1)[count - 1]
-    chosen = values <= last
+    chosen: Mask = values <= last
     surplus = np.count_nonzero(chosen) - count
     if surplus:
         ties = np.flatnonzero(values == last)

@@ -10,7 +10,7 @@ import numpy as np
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.dealing import pull_each
-from collabtop.algorithms.elimination import settle
+from collabtop.algorithms.elimination import settle, settle_rest
 from collabtop.errors import SettingError
 from collabtop.problem import Problem
 from collabtop.protocol.scoreboard import Scoreboard
@@ -40,12 +40,11 @@ class SAR(Algorithm):
         return problem.n + 1
 
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
-        """n - 1 phases, each of which settles one arm."""
+        """Go through n - 1 phases, each of which settles one arm."""
         board, live = Scoreboard(problem.n), np.arange(problem.n)
-        so_far, to_accept = 0, problem.m
-        for phase in range(1, problem.n):
-            if not 0 < to_accept < len(live):
-                break
+        phase, so_far, to_accept = 0, 0, problem.m
+        while 0 < to_accept < len(live):
+            phase += 1
             team.begin_round("shared", live=len(live))
             times = pulls_before(phase, problem) - so_far  # N_k - N_{k-1}
             if times:
@@ -56,8 +55,7 @@ class SAR(Algorithm):
             board.accept(settled.accepted, phase - 1, "shared")
             board.reject(settled.rejected, phase - 1, "shared")
             live, to_accept = settled.live, problem.m - board.accepted
-        if to_accept:
-            board.accept(live, problem.n - 1, "shared")
+        settle_rest(board, live, to_accept, phase - 1, "shared")
         return board
 
 

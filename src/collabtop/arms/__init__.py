@@ -2,6 +2,7 @@
 
 from collabtop.arms.base import Arms as Arms
 from collabtop.arms.draws import Draws as Draws
+from collabtop.arms.files import read_arms as read_arms
 from collabtop.arms.function import FunctionArms as FunctionArms
 from collabtop.arms.simulated import BernoulliArms as BernoulliArms
 from collabtop.arms.simulated import BetaArms as BetaArms

@@ -32,6 +32,8 @@ class Arms(ABC):
     def __init__(self, n: int, *, labels: Sequence[str] | None = None, agents: int | None = None) -> None:
         if n < 1:
             raise InputError(f"n is {n}, but at least 1 arm is needed")
+        if agents is not None and agents < 1:
+            raise InputError(f"agents is {agents}, but arms that differ from agent to agent are for at least 1")
         self.n = n
         """Number of arms (the paper's n)."""
         self.labels = _checked_labels(labels, n)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -55,16 +54,9 @@ class FunctionArms(Arms):
         try:
             reward = self._function(self.candidates[arm], rng)
         except Exception as error:
-            raise PullError(
-                f"pull of candidate {label!r} raised {type(error).__name__}: {error}", label
-            ) from error
+            raise PullError(f"pull of candidate {label!r} raised {type(error).__name__}: {error}", label) from error
         if not isinstance(reward, numbers.Real | np.bool_):
-            raise PullError(
-                f"pull of candidate {label!r} returned {reward!r:.80}, which is not a number", label
-            )
-        value = float(reward)
-        if math.isnan(value) or not 0 <= value <= 1:
-            raise PullError(
-                f"pull of candidate {label!r} returned {value}, but a reward lies in [0, 1]", label
-            )
-        return value
+            raise PullError(f"pull of candidate {label!r} returned {reward!r:.80}, which is not a number", label)
+        if not 0 <= reward <= 1:  # so says NaN too
+            raise PullError(f"pull of candidate {label!r} returned {reward!s:.80}, but a reward lies in [0, 1]", label)
+        return float(reward)

@@ -26,6 +26,12 @@ def _successes(times: Ints, means: Reals, draws: Draws) -> Reals:
     return binomial(times, means).astype(np.float64)
 
 
+def _positive(name: str, value: Any) -> float:
+    if not (isinstance(value, int | float | np.integer | np.floating) and 0 < value < math.inf):
+        raise InputError(f"{name} is {value!r}, but a positive number is needed")
+    return float(value)
+
+
 class SimulatedArms(Arms):
     """Arms whose means are known, and that stand for the array of them where an array is wanted."""
 
@@ -95,13 +101,9 @@ class BetaArms(SimulatedArms):
     2
     """
 
-    def __init__(
-        self, means: ArrayLike, concentration: float = 4.0, *, labels: Sequence[str] | None = None
-    ) -> None:
-        if not (concentration > 0 and math.isfinite(concentration)):
-            raise InputError(f"concentration is {concentration}, but a positive number is needed")
+    def __init__(self, means: ArrayLike, concentration: float = 4.0, *, labels: Sequence[str] | None = None) -> None:
         super().__init__(as_means(means).copy(), labels, dimensions=1)
-        self.concentration = float(concentration)
+        self.concentration = _positive("concentration", concentration)
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Draw all rewards of a chunk of pulls at once, and add them up by arm."""

@@ -106,7 +106,7 @@ class Agent:
         arms = np.arange(self._problem.n) if message.arms is None else message.arms
         times = message.times
         if np.count_nonzero(times) < len(times):
-            arms, times = arms[times > 0], times[times > 0]
+            arms, times = arms[np.broadcast_to(times > 0, arms.shape)], times[times > 0]
         return Means(self._draw(arms, times) / times)
 
     def _deal(self, message: Deal) -> Held:

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
+
 from collabtop.errors import ProtocolError
 from collabtop.protocol.messages import Message, Reply
 
@@ -94,7 +95,7 @@ class Ledger(msgspec.Struct, frozen=True):
     >>> arms = ct.BernoulliArms([0.9, 0.5, 0.4, 0.1])
     >>> ledger = ct.identify(arms, m=1, agents=2, horizon=400, algorithm="kzz", seed=1).ledger
     >>> ledger.words_by("direction")
-    {'down': 4, 'up': 12}
+    {'up': 12, 'down': 4}
     >>> ledger.words == sum(entry.words for entry in ledger.entries)
     True
     """
@@ -165,6 +166,7 @@ class Meter:
         fresh = _OpenRound(phase, live, self._agents)
         if self._early is not None:
             fresh.entries, fresh.round_trips = self._early.entries, self._early.round_trips
+            fresh.pulls = self._early.pulls
             self._early = None
         self._rounds.append(fresh)
 
@@ -188,9 +190,7 @@ class Meter:
         for reply in replies:
             self._now.pulls[reply.agent] += reply.pulls
         if self.time > self._horizon:
-            raise ProtocolError(
-                f"time is {self.time}, past the horizon of {self._horizon}: the algorithm's fault"
-            )
+            raise ProtocolError(f"time is {self.time}, past the horizon of {self._horizon}: the algorithm's fault")
 
     @property
     def _now(self) -> _OpenRound:

@@ -20,7 +20,7 @@ def around(rank: int, total: int, held: int) -> Ints:
     """Places to show when `held` of `total` values, dealt at random, hold about their share below `rank`.
 
     >>> around(rank=294, total=588, held=58)
-    array([22, 23, 25, 26, 27, 28, 30, 31, 32, 33, 35, 36])
+    array([21, 22, 23, 25, 26, 27, 29, 30, 31, 33, 34, 36])
     >>> around(rank=587, total=588, held=58)
     array([55, 56, 57])
     """

@@ -39,7 +39,7 @@ class Estimates:
     >>> import collabtop as ct
     >>> arms = ct.BernoulliArms([0.9, 0.5])
     >>> ct.identify(arms, m=1, agents=2, horizon=100, algorithm="uniform", seed=1).estimates[1]
-    Estimate(arm=1, verdict='rejected', round=0, phase='shared', mean=0.49, pulls=100)
+    Estimate(arm=1, verdict='rejected', round=0, phase='shared', mean=0.5, pulls=100)
     """
 
     def __init__(
@@ -104,7 +104,6 @@ class Scoreboard:
         self._rounds = np.full(n, _UNKNOWN, np.int32)
         self._phases = np.zeros(n, np.int8)
         self._phase_names: list[str | None] = [None]
-        self._accepted = 0
 
     def add(self, arms: Ints, sums: Reals, pulls: int) -> None:
         """Take in `pulls` more pulls of each of these arms, with what they added up to."""
@@ -116,11 +115,11 @@ class Scoreboard:
         means: Reals = self._sums[arms] / self._pulls[arms]
         return means
 
-    def accept(self, arms: Ints, round: int, phase: str) -> None:  # noqa: A002
+    def accept(self, arms: Ints, round: int, phase: str) -> None:
         """These arms belong to the answer."""
         self._settle(arms, ACCEPTED, round, phase)
 
-    def reject(self, arms: Ints, round: int, phase: str) -> None:  # noqa: A002
+    def reject(self, arms: Ints, round: int, phase: str) -> None:
         """These arms do not belong to the answer."""
         self._settle(arms, REJECTED, round, phase)
 
@@ -137,7 +136,7 @@ class Scoreboard:
     @property
     def accepted(self) -> int:
         """How many arms have been accepted."""
-        return self._accepted
+        return int(np.count_nonzero(self._verdicts == ACCEPTED))
 
     def verdict(self, *, mirrored: bool = False) -> Estimates:
         """What is known of each arm in the end; `mirrored` turns a search for the worst arms round again."""
@@ -152,7 +151,6 @@ class Scoreboard:
     def _settle(self, arms: Ints, verdict: int, round_: int, phase: str | None) -> None:
         if phase not in self._phase_names:
             self._phase_names.append(phase)
-        self._accepted += len(arms) if verdict == ACCEPTED else 0
         self._verdicts[arms] = verdict
         self._rounds[arms] = round_
         self._phases[arms] = self._phase_names.index(phase)

@@ -110,9 +110,7 @@ class Team(ABC):
             if (reply.agent, reply.number) != (request.agent, request.number):
                 raise ProtocolError(f"agent {request.agent} was asked, agent {reply.agent} replied")
             if not isinstance(reply.answer, expect):
-                raise ProtocolError(
-                    f"agent {reply.agent} sent {type(reply.answer).__name__}, not {expect.__name__}"
-                )
+                raise ProtocolError(f"agent {reply.agent} sent {type(reply.answer).__name__}, not {expect.__name__}")
             answers.append(reply.answer)
         self.meter.count_replies(replies)
         return answers

@@ -5,11 +5,18 @@ from __future__ import annotations
 import json
 import os
 import zlib
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from types import ModuleType, TracebackType
+from typing import Any, BinaryIO
 
 from collabtop.errors import FileError
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None
 
 
 class Journal:
@@ -25,23 +32,34 @@ class Journal:
     """
 
     def __init__(self, path: Path, fingerprint: str) -> None:
-        self._path = path
-        lines, good = _read(path)
-        if lines and lines[0].get("study") != fingerprint:
-            raise FileError(f"{path} belongs to another study: choose another folder, or remove that one")
+        self._file = path.open("a+b")
+        try:
+            _lock(self._file, path)
+            data = self._read()
+            lines, good = _records(data)
+            head = {"study": fingerprint}
+            # A kill may have torn even the first record; any other file that begins like none is not ours.
+            ours = lines[0] == head if lines else _line(head).startswith(data)
+            if not ours:
+                raise FileError(f"{path} belongs to another study: choose another folder, or remove that one")
+            self._file.truncate(good)
+            if not lines:
+                self.append(head)
+        except BaseException:
+            self._close(quietly=True)
+            raise
         self.records = lines[1:]
         """What was appended before."""
-        self._file = path.open("ab")
-        self._file.truncate(good)
-        if not lines:
-            self.append({"study": fingerprint})
 
     def append(self, record: dict[str, Any]) -> None:
         """Add a record, and return when it is on disk."""
-        body = json.dumps(record, separators=(",", ":")).encode()
-        self._file.write(b"%08x %s\n" % (zlib.crc32(body), body))
+        self._file.write(_line(record))
         self._file.flush()
         os.fsync(self._file.fileno())
+
+    def _read(self) -> bytes:
+        self._file.seek(0)
+        return self._file.read()
 
     def __enter__(self) -> Journal:
         return self
@@ -49,16 +67,34 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        self._close(quietly=error is not None)
+
+    def _close(self, *, quietly: bool) -> None:
+        # On a full disk, closing fails once more over the record that failed already.
+        with suppress(OSError) if quietly else nullcontext():
+            self._file.close()
 
 
-def _read(path: Path) -> tuple[list[dict[str, Any]], int]:
-    """The whole records at the start of the file, and where they end."""
+def _lock(file: BinaryIO, path: Path) -> None:
+    """Keep a second process out. The lock is this process's own: its children do not inherit it."""
+    if fcntl is None:
+        return
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise FileError(f"{path} is in use: another process is running this study") from None
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    body = json.dumps(record, separators=(",", ":")).encode()
+    return b"%08x %s\n" % (zlib.crc32(body), body)
+
+
+def _records(data: bytes) -> tuple[list[dict[str, Any]], int]:
+    """The whole records at the start of a journal, and where they end."""
     records: list[dict[str, Any]] = []
     good = 0
-    if not path.exists():
-        return records, good
-    for line in path.read_bytes().splitlines(keepends=True):
+    for line in data.splitlines(keepends=True):
         checksum, _, body = line.partition(b" ")
         if not line.endswith(b"\n") or checksum != b"%08x" % zlib.crc32(body[:-1]):
             break

@@ -7,9 +7,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -17,13 +18,14 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from collabtop.errors import FileError, InputError
+from collabtop.errors import FileError, InputError, StudyError, reason
 from collabtop.run import identify
 from collabtop.studies.grid import Point, Study
 from collabtop.studies.journal import Journal
 from collabtop.studies.table import Row, StudyTable, points_csv, write_whole
 
 _CHUNK = 20
+_CHUNK_SIZE = 2_000_000  # arms times agents: large runs go one by one, so that Ctrl-C never waits for twenty
 
 
 class _Chunk(msgspec.Struct, frozen=True):
@@ -39,14 +41,29 @@ def run_study(study: Study, out: Path | None, *, jobs: int | None, progress: boo
         jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if jobs < 1:
         raise InputError(f"jobs is {jobs}, but at least 1 is needed")
-    if out is None:
-        rows = [row for _, some in _make(study, _missing(study, {}), jobs, progress) for row in some]
-        return StudyTable(rows)
-    out.mkdir(parents=True, exist_ok=True)
-    finished = _finished(study, out)
-    if finished is None:
-        finished = _with_journal(study, out, jobs, progress)
-    return finished
+    try:
+        return _in_memory(study, jobs, progress) if out is None else _in_folder(study, out, jobs, progress)
+    except BrokenProcessPool:
+        raise StudyError("a process of the study was killed (out of memory?): run it again, it resumes") from None
+
+
+def _in_memory(study: Study, jobs: int, progress: bool) -> StudyTable:
+    with closing(_make(study, _missing(study, {}), jobs, progress)) as made:
+        return StudyTable(row for _, rows in made for row in rows)
+
+
+def _in_folder(study: Study, out: Path, jobs: int, progress: bool) -> StudyTable:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        finished = _finished(study, out)
+    except OSError as error:
+        raise FileError(f"{out}: {reason(error)}") from None
+    if finished is not None:
+        return finished
+    try:
+        return _with_journal(study, out, jobs, progress)
+    except OSError as error:
+        raise StudyError(f"{out}: {reason(error)}; run it again when that is mended, it resumes") from None
 
 
 def _finished(study: Study, out: Path) -> StudyTable | None:
@@ -56,6 +73,7 @@ def _finished(study: Study, out: Path) -> StudyTable | None:
         return None
     if not mark.exists() or mark.read_text().strip() != study.fingerprint:
         raise FileError(f"{out} holds the results of another study: choose another folder, or remove that one")
+    (out / "journal").unlink(missing_ok=True)  # a kill may have come between the two
     return StudyTable.from_csv(rows)
 
 
@@ -66,10 +84,11 @@ def _with_journal(study: Study, out: Path, jobs: int, progress: bool) -> StudyTa
         for record in journal.records:
             for row in msgspec.convert(record["rows"], list[Row]):
                 done[numbers[record["point"]], row.run] = row
-        for chunk, rows in _make(study, _missing(study, done), jobs, progress):
-            key = study.points[chunk.point].key
-            journal.append({"point": key, "rows": [msgspec.to_builtins(row) for row in rows]})
-            done.update({(chunk.point, row.run): row for row in rows})
+        with closing(_make(study, _missing(study, done), jobs, progress)) as made:
+            for chunk, rows in made:
+                key = study.points[chunk.point].key
+                journal.append({"point": key, "rows": [msgspec.to_builtins(row) for row in rows]})
+                done.update({(chunk.point, row.run): row for row in rows})
     table = StudyTable(done.values())
     write_whole(out / "study.txt", f"{study.fingerprint}\n".encode())
     write_whole(out / "points.csv", points_csv(table.points()))
@@ -82,13 +101,14 @@ def _missing(study: Study, done: dict[tuple[int, int], Row]) -> list[_Chunk]:
     chunks = []
     for number, point in enumerate(study.points):
         runs = [run for run in range(point.runs) if (number, run) not in done]
-        chunks += [_Chunk(number, tuple(runs[i : i + _CHUNK])) for i in range(0, len(runs), _CHUNK)]
+        size = min(_CHUNK, max(1, _CHUNK_SIZE // (study.arms[point.arms].n * point.agents)))
+        chunks += [_Chunk(number, tuple(runs[i : i + size])) for i in range(0, len(runs), size)]
     return chunks
 
 
 def _make(
     study: Study, chunks: Sequence[_Chunk], jobs: int, progress: bool
-) -> Iterator[tuple[_Chunk, list[Row]]]:
+) -> Generator[tuple[_Chunk, list[Row]]]:
     total = sum(point.runs for point in study.points)
     left = sum(len(chunk.runs) for chunk in chunks)
     with ExitStack() as stack:

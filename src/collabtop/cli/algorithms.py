@@ -1,0 +1,67 @@
+"""`collabtop algorithms`: what there is to choose from."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+import collabtop as ct
+from collabtop.algorithms.catalogue import algorithm_options
+from collabtop.cli.output import examples, print_json, print_tables
+
+# What a limited algorithm refuses, by what the limit is called.
+_LIMITS = {
+    "one agent": ct.Problem(n=8, m=1, agents=2, horizon=1_000),
+    "m = 1": ct.Problem(n=8, m=2, agents=1, horizon=1_000),
+}
+
+algorithms_examples = examples("collabtop algorithms", "collabtop algorithms --json")
+
+
+def algorithms(
+    json: Annotated[bool, typer.Option("--json", help="Print the list as JSON, and nothing else.")] = False,
+) -> None:
+    """List the algorithms: which arms they are for, what they do, and their options with defaults."""
+    rows = [describe(name) for name in ct.available_algorithms()]
+    if json:
+        print_json(rows)
+        return
+    table = Table(show_lines=True)
+    for column in ("name", "for", "what it does", "options"):
+        table.add_column(column, no_wrap=column == "name")
+    for row in rows:
+        options = "\n".join(f"{name}={value}" for name, value in row["options"].items())
+        table.add_row(row["name"], "\n".join([row["arms"], *row["limits"]]), row["summary"], options or "-")
+    print_tables(table)
+
+
+def describe(name: str) -> dict[str, Any]:
+    """Say what an algorithm is, from its class.
+
+    >>> describe("kzz-balanced")["summary"]
+    'kzz with balanced=True'
+    >>> describe("sequential-halving")["limits"]
+    ['one agent', 'm = 1']
+    """
+    made, options = ct.make_algorithm(name), algorithm_options(name)
+    fixed = [f"{option}={value}" for option, value in asdict(made).items() if option not in options]
+    summary = (inspect.getdoc(made) or "").partition("\n")[0]
+    return {
+        "name": name,
+        "arms": "IID arms" if made.iid_only else "all arms",
+        "limits": [limit for limit, beyond in _LIMITS.items() if _refuses(made, beyond)],
+        "summary": f"{made.name} with {', '.join(fixed)}" if fixed else summary,
+        "options": options,
+    }
+
+
+def _refuses(algorithm: ct.Algorithm, problem: ct.Problem) -> bool:
+    try:
+        algorithm.check(problem)
+    except ct.SettingError:
+        return True
+    return False

@@ -1,0 +1,50 @@
+"""`collabtop study`: many runs over a grid, from a TOML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from collabtop.cli.errors import resumable
+from collabtop.cli.output import examples, print_json, print_tables
+from collabtop.report.points_table import points_table
+from collabtop.studies.files import read_study
+
+study_examples = examples(
+    "collabtop study grid.toml",
+    "collabtop study grid.toml --out results --jobs 4 --parquet",
+    "collabtop study grid.toml --json",
+) + (
+    "\n\n[bold]A study file[/bold]\n\n"
+    '  algorithms = \\["kzz", {name = "collab-top-iid", schedule = "full"}]\n\n'
+    "  m = \\[1, 8]\n\n  agents = 10\n\n  horizon = \\[10_000, 30_000]\n\n  runs = 100\n\n  seed = 1\n\n"
+    '  arms.movies = {dataset = "movielens_like"}\n\n'
+    '  arms.mine = {means = "means.txt"}\n\n'
+    '  arms.hard = {instance = "equal_gaps", n = 64, m = 8, gap = 0.1}'
+)
+
+
+def study(
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The grid: arms, algorithms, m, agents, horizon.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where results go; FILE-results beside the file if left out.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="How many processes; all cores if left out.")] = None,
+    parquet: Annotated[bool, typer.Option("--parquet", help="Also write rows.parquet (needs polars).")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the points as JSON, and nothing else.")] = False,
+) -> None:
+    """Make all runs of a grid, one row a run; a study that was stopped goes on with the same command."""
+    grid = read_study(file)
+    folder = out if out is not None else file.with_name(f"{file.stem}-results")
+    with resumable():
+        table = grid.run(folder, jobs=jobs, progress=not json)
+    if parquet:
+        table.to_parquet(folder / "rows.parquet")
+    if json:
+        print_json({"out": str(folder), "points": [msgspec.to_builtins(point) for point in table.points()]})
+        return
+    print_tables(points_table(table.points()))
+    typer.echo(f"{len(table):,} runs are in {folder}: rows.csv (one row a run), points.csv (one row a point)")

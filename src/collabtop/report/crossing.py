@@ -1,0 +1,138 @@
+"""At which horizon does the error fall to a given level? A fit of log error, with an interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from collabtop.errors import InputError
+
+Reals = NDArray[np.float64]
+
+_Z = 1.959964
+_MOST = 0.98  # a log link knows no ceiling: probabilities are kept below this one while the fit is sought
+_FORMS: dict[str, tuple[Callable[[Reals], Reals], Callable[[float], float]]] = {
+    "T": (lambda t: t, lambda x: x),
+    "sqrt T": (np.sqrt, lambda x: x * x if x > 0 else 0.0),
+    "log T": (np.log, math.exp),
+}
+
+
+class Crossing(msgspec.Struct, frozen=True):
+    """The horizon at which the error is `target`, with its 95% interval."""
+
+    horizon: float
+    low: float
+    high: float
+    target: float
+    form: str
+    """What log error is linear in: T, sqrt T or log T, whichever fits best."""
+    runs: int
+    """Runs behind the fit."""
+
+    @property
+    def log_deviation(self) -> float:
+        """Standard deviation of the logarithm of the horizon."""
+        return math.log(self.high / self.low) / (2 * _Z) if self.low > 0 else math.inf
+
+
+def fit_crossing(
+    horizons: Sequence[int], wrong: Sequence[int], runs: Sequence[int], target: float = 0.01
+) -> Crossing | None:
+    """Fit log error against the horizon (or its root or logarithm) to counts of wrong answers.
+
+    The counts are binomial, so points without a wrong answer say what they are worth. The interval is
+    widened where the points scatter more than counts should. None if the error does not fall, or if the
+    points do not tell where it crosses.
+
+    >>> fit = fit_crossing([10_000, 20_000, 30_000], wrong=[670, 90, 12], runs=[10_000] * 3)
+    >>> fit.form, round(fit.horizon, -2)
+    ('T', 19500.0)
+    """
+    if not len(horizons) == len(wrong) == len(runs):
+        raise InputError(f"{len(horizons)} horizons, {len(wrong)} counts of wrong answers and {len(runs)} of runs")
+    t, w, n = (np.asarray(values, np.float64) for values in (horizons, wrong, runs))
+    fits = [_fit(name, t, w, n, target) for name in _FORMS]
+    found = [fit for fit in fits if fit is not None]
+    return min(found, key=lambda fit: fit[0])[1] if found else None
+
+
+def ratio_interval(one: Crossing, other: Crossing) -> tuple[float, float, float]:
+    """How many times longer one horizon is than the other, with its 95% interval.
+
+    >>> one = Crossing(26_000, 25_000, 27_040, 0.01, "T", 10_000)
+    >>> other = Crossing(20_000, 19_000, 21_053, 0.01, "T", 10_000)
+    >>> [round(end, 2) for end in ratio_interval(one, other)]
+    [1.3, 1.22, 1.39]
+    """
+    ratio = one.horizon / other.horizon
+    spread = math.exp(_Z * math.hypot(one.log_deviation, other.log_deviation))
+    return ratio, ratio / spread, ratio * spread
+
+
+def _fit(form: str, t: Reals, wrong: Reals, runs: Reals, target: float) -> tuple[float, Crossing] | None:
+    forward, back = _FORMS[form]
+    raw = forward(t)
+    centre, scale = float(raw.mean()), float(np.ptp(raw)) or 1.0
+    x = (raw - centre) / scale
+    solved = _log_binomial(x, wrong, runs)
+    if solved is None:
+        return None
+    (a, b), covariance, deviance = solved
+    spare = len(t) - 2
+    if spare > 0:
+        covariance = covariance * max(1.0, deviance / spare)
+    at = (math.log(target) - a) / b
+    slope = np.array([-1 / b, -at / b])  # how the crossing moves with a and b
+    half = _Z * math.sqrt(float(slope @ covariance @ slope))
+    if b >= 0 or not math.isfinite(half) or half > 3:  # the points lie within 1 of each other on this axis
+        return None
+    horizon, low, high = (back(centre + scale * place) for place in (at, at - half, at + half))
+    return deviance, Crossing(horizon, low, high, target, form, int(runs.sum()))
+
+
+def _log_binomial(x: Reals, wrong: Reals, runs: Reals) -> tuple[tuple[float, float], Reals, float] | None:
+    """Most likely (a, b) of log p = a + b x, their covariance, and the deviance (Fisher scoring)."""
+    design = np.column_stack([np.ones_like(x), x])
+    total = max(float(wrong.sum()), 0.5) / float(runs.sum())
+    beta = np.array([math.log(min(total, _MOST)), 0.0])
+    best = _deviance(design @ beta, wrong, runs)
+    for _ in range(100):
+        p = np.minimum(np.exp(design @ beta), _MOST)
+        weight = runs * p / (1 - p)
+        information = design.T @ (weight[:, np.newaxis] * design)
+        score = design.T @ ((wrong - runs * p) / (1 - p))
+        try:
+            step = np.linalg.solve(information, score)
+        except np.linalg.LinAlgError:
+            return None
+        while True:  # a full step may overshoot
+            tried = _deviance(design @ (beta + step), wrong, runs)
+            if tried <= best + 1e-12 or np.abs(step).max() < 1e-10:
+                break
+            step = step / 2
+        beta, best = beta + step, tried
+        if np.abs(step).max() < 1e-9:
+            break
+    if beta[1] == 0 or not np.isfinite(beta).all():
+        return None
+    p = np.minimum(np.exp(design @ beta), _MOST)
+    information = design.T @ ((runs * p / (1 - p))[:, np.newaxis] * design)
+    try:
+        covariance = np.linalg.inv(information)
+    except np.linalg.LinAlgError:
+        return None
+    return (float(beta[0]), float(beta[1])), covariance, best
+
+
+def _deviance(log_p: Reals, wrong: Reals, runs: Reals) -> float:
+    p = np.clip(np.exp(np.minimum(log_p, 0.0)), 1e-300, _MOST)
+    right = runs - wrong
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gone = np.where(wrong > 0, wrong * np.log(wrong / (runs * p)), 0.0)
+        rest = np.where(right > 0, right * np.log(right / (runs * (1 - p))), 0.0)
+    return float(2 * (gone + rest).sum())

@@ -1,0 +1,61 @@
+"""The points of a study as a table for a terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.markup import escape
+from rich.table import Table
+
+from collabtop.studies.table import PointSummary
+
+
+def points_table(points: Sequence[PointSummary]) -> Table:
+    """One line a point: share of wrong answers with its 95% interval, and means of what it cost.
+
+    >>> import collabtop as ct
+    >>> arms = ct.BernoulliArms([0.9, 0.5, 0.1])
+    >>> table = ct.Study(arms=arms, algorithms="uniform", agents=2, horizon=30, runs=10).run()
+    >>> points_table(table.points()).row_count
+    1
+    """
+    shown = Table(box=SIMPLE_HEAD, padding=(0, 2, 0, 0))
+    several = len({point.arms for point in points}) > 1
+    for name in [*(["arms"] if several else []), "algorithm"]:
+        shown.add_column(name, overflow="fold")
+    for name in ("m", "K", "T", "runs", "error", "95% interval", "words", "trips", "time"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    for point, name in zip(points, _names(points), strict=True):
+        shown.add_row(
+            *([escape(point.arms)] if several else []),
+            escape(name),
+            f"{point.m:,}",
+            f"{point.agents:,}",
+            f"{point.horizon:,}",
+            f"{point.runs:,}",
+            f"{point.error:.3f}",
+            f"{point.error_low:.3f}-{point.error_high:.3f}",
+            f"{point.words_mean:,.0f}",
+            f"{point.round_trips_mean:,.0f}",
+            f"{point.time_mean:,.0f}",
+        )
+    return shown
+
+
+def _names(points: Sequence[PointSummary]) -> list[str]:
+    """Each point's algorithm, with those options in which points of the same algorithm differ."""
+    options = [json.loads(point.options) for point in points]
+    seen: dict[tuple[str, str], set[str]] = {}
+    for point, its in zip(points, options, strict=True):
+        for option, value in its.items():
+            seen.setdefault((point.algorithm, option), set()).add(json.dumps(value))
+    return [
+        ", ".join([point.algorithm, *(_shown(o, v) for o, v in its.items() if len(seen[point.algorithm, o]) > 1)])
+        for point, its in zip(points, options, strict=True)
+    ]
+
+
+def _shown(option: str, value: object) -> str:
+    return value if isinstance(value, str) else f"{option}={value}"

@@ -1,0 +1,162 @@
+"""Collab-Top-m-IID: what is dealt, when hands are pruned, what it costs, and that chance breaks ties."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import collabtop as ct
+from collabtop.algorithms.collab_top_iid import balanced
+from collabtop.arms.draws import coordinator_rng
+from collabtop.protocol.hashing import draw_coefficients, hand
+from collabtop.testing import ConstantArms, WireTeam
+
+MEANS = np.random.default_rng(1).uniform(0.1, 0.9, 588)
+
+# With a seed chosen anew a correct program would fail a statistical test below with probability 1e-4.
+CHI_SQUARE = {3: 21.11, 9: 33.72}
+
+
+def run(arms, m=1, agents=10, horizon=30_000, schedule="paper", seed=1, team="local"):
+    algorithm = ct.CollabTopIID(schedule=schedule)
+    return ct.identify(arms, m, agents=agents, horizon=horizon, algorithm=algorithm, seed=seed, team=team)
+
+
+def phases(result):
+    return [one.phase for one in result.rounds]
+
+
+def test_the_hash_has_64_coefficients_at_588_arms_and_they_are_paid_for_by_every_agent():
+    ledger = run(ct.BernoulliArms(MEANS)).ledger
+    assert ledger.words_by("kind")["Deal"] == 640
+    assert ledger.words_by("kind")["Held"] == 10
+    assert ledger.bits_by("kind")["Deal"] == 640 * 32
+
+
+def test_hands_are_pruned_locally_first_and_shared_rounds_follow():
+    result = run(ct.BernoulliArms(MEANS), seed=3)
+    names = phases(result)
+    assert names[0] == "local"
+    assert names == sorted(names)  # "local" before "shared", never back
+    assert "shared" in names
+
+
+@pytest.mark.parametrize("schedule", ["paper", "full"])
+def test_one_agent_prunes_alone_to_the_end(schedule):
+    # With one agent a partition is always balanced, so the local loop has to stop by itself.
+    result = run(ConstantArms(np.arange(64) / 1024), m=3, agents=1, horizon=20_000, schedule=schedule)
+    assert set(phases(result)) == {"local"}
+    assert result.top == [63, 62, 61]
+
+
+@pytest.mark.parametrize("agents", [20, 100])
+def test_empty_hands_start_the_shared_phase_at_once(agents):
+    result = run(ConstantArms(np.arange(8) / 8), agents=agents, horizon=500)
+    assert set(phases(result)) == {"shared"}
+    assert result.ledger.words_by("kind").get("HandOver") is None
+    assert result.top == [7]
+
+
+def test_balanced_means_that_no_hand_is_more_than_twice_another():
+    assert balanced([58, 60, 31])
+    assert balanced([2, 1])
+    assert not balanced([3, 1])
+    assert not balanced([4, 0])
+    assert balanced([7])
+
+
+def test_a_local_round_costs_words_by_the_agents_and_not_by_the_arms():
+    def words_of_first_round(n):
+        arms = ct.BetaArms(np.random.default_rng(2).uniform(0.1, 0.9, n))
+        result = run(arms, agents=5, horizon=8 * n)
+        assert phases(result)[0] == "local"
+        return result.rounds[0].words
+
+    assert words_of_first_round(8_000) < 2 * words_of_first_round(500)
+
+
+def test_words_do_not_depend_on_the_horizon():
+    # Statement C5: means over 30 runs within 10% of each other (they differ by 1% or so).
+    def mean_words(horizon):
+        return np.mean([run(ct.BernoulliArms(MEANS), horizon=horizon, seed=seed).words for seed in range(30)])
+
+    assert mean_words(30_000) == pytest.approx(mean_words(120_000), rel=0.1)
+
+
+def test_full_count_is_a_few_thousand_words_at_588_arms_and_10_agents():
+    # SPEC section 5: about 2,600 to 3,100 words by full count; kzz says 17,540.
+    words = np.median([run(ct.BernoulliArms(MEANS), seed=seed).words for seed in range(21)])
+    assert 1_800 < words < 3_500
+
+
+def test_the_full_schedule_pays_for_telling_its_pulls_and_the_paper_one_does_not():
+    paper, full = (run(ct.BernoulliArms(MEANS), schedule=schedule).ledger for schedule in ("paper", "full"))
+    assert paper.words_by("kind")["PullHand"] == 0
+    local = sum(entry.messages for entry in full.entries if entry.kind == "PullHand")
+    assert full.words_by("kind")["PullHand"] == local > 0
+
+
+def test_an_arm_accepted_inside_an_agent_comes_with_its_mean_but_not_with_its_pulls():
+    means = np.concatenate([[0.99, 0.98, 0.97], np.full(300, 0.2)])
+    result = run(ct.BernoulliArms(means), m=3, agents=3, horizon=30_000)
+    inside = [result.estimates[arm] for arm in result.top_indices if result.estimates[arm].round is None]
+    assert sorted(result.top) == [0, 1, 2]
+    assert inside
+    for one in inside:
+        assert (one.verdict, one.phase, one.pulls) == ("accepted", "local", None)
+        assert one.mean == pytest.approx(0.98, abs=0.05)
+
+
+def test_the_search_for_the_worst_arms_returns_the_rest():
+    result = run(ConstantArms(np.arange(100) / 1024), m=97, agents=3, horizon=5_000)
+    assert sorted(result.top) == list(range(3, 100))
+
+
+TIES = [ConstantArms([0.5] * 200), ct.BernoulliArms([0.5] * 200)]
+RUNS = 400
+
+
+def winners(arms, horizon):
+    """How often each arm of 200 that are all alike is among the best 20, and whose hand it was dealt to."""
+    by_arm, by_agent, local = np.zeros(200), np.zeros(4), 0
+    for seed in range(RUNS):
+        result = run(arms, m=20, agents=4, horizon=horizon, seed=seed)
+        local += phases(result)[0] == "local"
+        coefficients = draw_coefficients(200, coordinator_rng(seed))
+        by_arm[result.top_indices] += 1
+        by_agent += [np.isin(hand(coefficients, 200, 4, agent), result.top_indices).sum() for agent in range(4)]
+    assert local > 0.95 * RUNS  # the others were dealt hands out of balance
+    return by_arm, by_agent
+
+
+@pytest.mark.parametrize("arms", TIES, ids=lambda arms: type(arms).__name__)
+def test_ties_in_the_local_phase_favour_no_arm_number(arms):
+    by_arm, _ = winners(arms, horizon=2_000)
+    tenths = by_arm.reshape(10, 20).sum(axis=1)  # by arm number: are low ones chosen more often?
+    expected = RUNS * 20 / 10
+    # Of 20 winners in 200 arms a block of 20 holds a hypergeometric number: variance 20 x .1 x .9 x 180 / 199.
+    statistic = ((tenths - expected) ** 2).sum() / (RUNS * 20 * 0.1 * 0.9 * 180 / 199) * 9 / 10
+    assert statistic < CHI_SQUARE[9]
+
+
+@pytest.mark.xfail(reason="agents break ties between them by their number: the last one's arms are accepted first")
+def test_ties_in_the_local_phase_favour_no_agent():
+    _, by_agent = winners(TIES[0], horizon=2_000)
+    expected = RUNS * 20 / 4
+    assert ((by_agent - expected) ** 2).sum() / (RUNS * 20 * 0.25 * 0.75) * 3 / 4 < CHI_SQUARE[3]
+
+
+@pytest.mark.xfail(reason="ties are cut agent by agent, so that after a round of few pulls hands are out of balance")
+def test_hands_stay_in_balance_after_a_round_in_which_most_arms_tie():
+    arms = ct.BernoulliArms(np.random.default_rng(0).uniform(0.1, 0.9, 5_000))
+    algorithm = ct.CollabTopIID()
+    horizon = algorithm.smallest_horizon(ct.Problem(5_000, 50, 5, 1))  # one pull an arm in the first round
+    result = run(arms, m=50, agents=5, horizon=horizon)
+    assert phases(result)[:3] == ["local"] * 3
+
+
+def test_everything_passes_through_messages():
+    team = WireTeam()
+    arms = ct.BernoulliArms(MEANS)
+    assert run(arms, m=8, team=team) == run(arms, m=8)
+    assert team.words == run(arms, m=8).words

@@ -1,0 +1,56 @@
+"""The yardsticks for one agent: Successive Accepts and Rejects, and Sequential Halving."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import collabtop as ct
+from collabtop.algorithms.sar import pulls_before
+from collabtop.testing import ConstantArms
+
+
+def test_phases_are_those_of_the_published_formula():
+    # n = 4: lb = 1/2 + 1/2 + 1/3 + 1/4 = 19/12; N_k = ceil((100 - 4) / (lb (5 - k))).
+    problem = ct.Problem(n=4, m=2, agents=1, horizon=100)
+    expected = [math.ceil(96 * 12 / (19 * (5 - k))) for k in (1, 2, 3)]
+    assert [pulls_before(k, problem) for k in (1, 2, 3)] == expected == [16, 21, 31]
+
+
+@given(n=st.integers(2, 120), spare=st.integers(1, 5_000))
+def test_the_phases_together_stay_within_the_budget(n, spare):
+    problem = ct.Problem(n, 1, 1, n + spare)
+    so_far = [0, *(pulls_before(k, problem) for k in range(1, n))]
+    assert so_far[1] >= 1
+    assert sum((n + 1 - k) * (so_far[k] - so_far[k - 1]) for k in range(1, n)) <= problem.horizon
+
+
+def test_sar_settles_one_arm_a_phase_and_at_the_end_the_last_two():
+    result = ct.identify(ConstantArms([0.125, 0.25, 0.5, 0.875, 1.0]), 2, agents=1, horizon=100, algorithm="sar")
+    settled = [sum(one.round == r for one in result.estimates) for r in range(len(result.rounds))]
+    assert sum(settled) == 5
+    assert settled[0] == 1
+    assert result.top == [4, 3]
+
+
+def test_sequential_halving_spends_equally_and_keeps_the_better_half():
+    arms = ConstantArms(np.arange(9) / 8)
+    result = ct.identify(arms, 1, agents=1, horizon=1_000, algorithm="sequential-halving", seed=1)
+    assert [one.live for one in result.rounds] == [9, 5, 3, 2]
+    assert [one.pulls for one in result.rounds] == [live * (1_000 // (live * 4)) for live in (9, 5, 3, 2)]
+    assert result.top == [8]
+
+
+@pytest.mark.parametrize("algorithm", ["sar", "sequential-halving"])
+def test_more_agents_than_one_are_refused_with_a_hint(algorithm):
+    with pytest.raises(ct.SettingError, match=rf"agents is 3, but {algorithm} runs with 1 agent .*horizon=300\)"):
+        ct.identify(ct.BernoulliArms([0.1, 0.2]), 1, agents=3, horizon=100, algorithm=algorithm)
+
+
+def test_sequential_halving_finds_one_arm_only():
+    with pytest.raises(ct.SettingError, match="m is 2, but sequential-halving finds the best arm only"):
+        ct.identify(ct.BernoulliArms([0.1, 0.2, 0.3, 0.4]), 2, agents=1, horizon=100, algorithm="sequential-halving")

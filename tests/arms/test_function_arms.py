@@ -1,0 +1,130 @@
+"""The user's own function: one call a pull, a generator of its own for each, and errors that name the candidate."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import collabtop as ct
+from collabtop.arms import Draws
+
+
+def keep_first_numbers(arms, times, draws):
+    """What each pull's generator says first."""
+    said = []
+
+    def pull(candidate, rng):
+        said.append((candidate, rng.random()))
+        return 0.5
+
+    ct.FunctionArms(["a", "b"], pull).pull(np.array(arms), np.array(times), draws)
+    return said
+
+
+def test_the_function_is_called_once_for_each_pull_in_the_order_of_the_arms():
+    said = keep_first_numbers([1, 0], [2, 1], Draws(seed=1, agent=0))
+    assert [candidate for candidate, _ in said] == ["b", "b", "a"]
+
+
+def test_a_pulls_generator_depends_on_seed_agent_number_and_attempt_alone():
+    numbers = [number for _, number in keep_first_numbers([0, 1], [2, 2], Draws(seed=7, agent=3))]
+    draws = Draws(seed=7, agent=3)
+    draws.bulk.random(100)  # what else the agent drew does not matter
+    assert numbers == [draws.for_pull(pull, attempt=0).random() for pull in range(4)]
+    keys = [(7, 3, 0, 0), (8, 3, 0, 0), (7, 4, 0, 0), (7, 3, 1, 0), (7, 3, 0, 1)]
+    firsts = {Draws(seed, agent).for_pull(number, attempt).random() for seed, agent, number, attempt in keys}
+    assert len(firsts) == 5
+
+
+def test_pulls_are_numbered_on_from_request_to_request():
+    draws = Draws(seed=7, agent=3)
+    draws.made = 2
+    later = [number for _, number in keep_first_numbers([0], [2], draws)]
+    assert later == [draws.for_pull(2).random(), draws.for_pull(3).random()]
+
+
+def test_a_run_numbers_the_pulls_of_each_agent_from_zero():
+    said = []
+
+    def pull(candidate, rng):
+        said.append(rng.random())
+        return candidate
+
+    ct.identify(ct.FunctionArms([0.25, 0.5], pull), 1, agents=2, horizon=6, algorithm="uniform", seed=9)
+    expected = [Draws(9, agent).for_pull(number).random() for agent in (0, 1) for number in range(6)]
+    assert said == expected
+
+
+@pytest.mark.parametrize(
+    ("reward", "said"),
+    [
+        (float("nan"), r"pull of candidate 'b' returned nan, but a reward lies in \[0, 1\]"),
+        (1.7, r"pull of candidate 'b' returned 1.7, but a reward lies in \[0, 1\]"),
+        (-1, r"pull of candidate 'b' returned -1, but"),
+        (float("inf"), "pull of candidate 'b' returned inf, but"),
+        (10**400, "pull of candidate 'b' returned 1000"),  # too large for a float
+        ("x", "pull of candidate 'b' returned 'x', which is not a number"),
+        (None, "pull of candidate 'b' returned None, which is not a number"),
+        (1j, "pull of candidate 'b' returned 1j, which is not a number"),
+        ([0.5], r"pull of candidate 'b' returned \[0.5\], which is not a number"),
+    ],
+)
+def test_a_reward_that_is_none_names_the_candidate_and_the_value(reward, said):
+    arms = ct.FunctionArms(["a", "b"], lambda candidate, rng: reward if candidate == "b" else 0.5)
+    with pytest.raises(ct.PullError, match=said) as caught:
+        ct.identify(arms, 1, agents=2, horizon=10, algorithm="uniform")
+    assert caught.value.candidate == "b"
+    assert isinstance(caught.value, RuntimeError)
+
+
+def test_a_function_that_raises_is_named_by_its_candidate_and_keeps_its_cause():
+    def pull(candidate, rng):
+        raise KeyError("no such film")
+
+    with pytest.raises(ct.PullError, match="pull of candidate 'Heat' raised KeyError: 'no such film'") as caught:
+        ct.identify(ct.FunctionArms(["Heat", "Gigli"], pull), 1, agents=2, horizon=10, algorithm="uniform")
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_a_wish_to_stop_is_not_taken_for_a_failed_pull():
+    def pull(candidate, rng):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ct.identify(ct.FunctionArms(["a", "b"], pull), 1, agents=2, horizon=10, algorithm="uniform")
+
+
+@pytest.mark.parametrize("reward", [True, np.bool_(True), 1, np.float32(1), np.int8(1), Fraction(1, 1)])
+def test_any_real_number_is_a_reward(reward):
+    arms = ct.FunctionArms(["a"], lambda candidate, rng: reward)
+    assert arms.pull(np.array([0]), np.array([2]), Draws(1, 0)).tolist() == [2.0]
+
+
+def test_candidates_are_their_own_labels_unless_others_are_given():
+    assert ct.FunctionArms([1, "two", (3,)], lambda candidate, rng: 1).labels == ("1", "two", "(3,)")
+    assert ct.FunctionArms([1, 2], lambda candidate, rng: 1, labels=["one", "two"]).label(1) == "two"
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: ct.FunctionArms(["a"], "not a function"), "pull is 'not a function', but a function"),
+        (lambda: ct.FunctionArms([], print), "n is 0, but at least 1 arm is needed"),
+        (lambda: ct.FunctionArms(["a"], print, labels=[]), "labels has 0 entries, but there are 1 arms"),
+    ],
+)
+def test_bad_input_is_an_error_that_names_the_argument(make, said):
+    with pytest.raises(ct.InputError, match=said):
+        make()
+
+
+@pytest.mark.parametrize("algorithm", ["collab-top-iid", "kzz", "collab-top-noniid"])
+def test_the_same_seed_gives_the_same_run(algorithm):
+    arms = ct.FunctionArms(np.linspace(0.1, 0.9, 9).tolist(), lambda mean, rng: rng.random() < mean)
+    first, again, other = (
+        ct.identify(arms, 2, agents=3, horizon=150, algorithm=algorithm, seed=seed) for seed in (4, 4, 5)
+    )
+    assert first == again
+    assert first.to_json() != other.to_json()

@@ -1,0 +1,104 @@
+import json
+
+import pytest
+
+import collabtop as ct
+
+
+def test_it_prints_the_best_arms_by_label_and_what_they_cost(run, means):
+    result = run("identify", "--means", means, "-m", 2, "--agents", 3, "--horizon", 2_000, "--seed", 7)
+    assert result.exit_code == 0
+    assert result.stdout.index("Ronin") < result.stdout.index("Heat")
+    assert "words" in result.stdout
+    assert result.stderr == ""
+
+
+def test_json_is_the_result_and_nothing_else(run, means):
+    result = run("identify", "--means", means, "-m", 2, "--agents", 3, "--horizon", 2_000, "--seed", 7, "--json")
+    expected = ct.identify(ct.read_arms(means), m=2, agents=3, horizon=2_000, seed=7)
+    assert json.loads(result.stdout) == json.loads(expected.to_json())
+
+
+def test_an_algorithm_and_its_options_are_passed_on(run, means):
+    common = ("identify", "--means", means, "-m", 2, "--agents", 3, "--horizon", 2_000, "--seed", 7, "--json")
+    found = json.loads(run(*common, "--algorithm", "collab-top-iid", "--option", "schedule=full").stdout)
+    assert (found["algorithm"], found["options"]) == ("collab-top-iid", {"schedule": "full"})
+    found = json.loads(run(*common, "--algorithm", "kzz", "--option", "balanced=True").stdout)
+    assert found["algorithm"] == "kzz-balanced"
+    found = json.loads(run(*common, "--algorithm", "kzz", "--option", "balanced=no").stdout)
+    assert found["algorithm"] == "kzz"
+
+
+def test_a_non_iid_file_knows_its_agents(run, group_means):
+    found = json.loads(run("identify", "--means", group_means, "-m", 1, "--horizon", 5_000, "--json").stdout)
+    assert (found["agents"], found["algorithm"], found["top"]) == (2, "collab-top-noniid", [1])
+
+
+def test_without_a_seed_one_is_drawn_and_reported_and_repeats_the_run(run, means):
+    common = ("identify", "--means", means, "-m", 1, "--agents", 2, "--horizon", 500, "--json")
+    first = run(*common)
+    assert first.stdout == run(*common, "--seed", json.loads(first.stdout)["seed"]).stdout
+
+
+def test_labels_in_square_brackets_are_shown_as_they_are(run, tmp_path):
+    path = tmp_path / "means.csv"
+    path.write_text("title,mean\n[rec],0.9\n[/b] odd,0.1\n")
+    result = run("identify", "--means", path, "-m", 2, "--agents", 1, "--horizon", 10)
+    assert "[rec]" in result.stdout
+    assert "[/b] odd" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-m", 0], "m is 0"),
+        (["-m", 21], "there are only 20 arms"),
+        (["--horizon", 1], "horizon is 1, but 20 arms and 3 agents need at least"),
+        (["--agents", 0], "agents is 0"),
+        (["--seed", -1], "seed is -1"),
+        (["--algorithm", "kz"], "did you mean 'kzz'?"),
+        (["--algorithm", "sar"], "agent"),
+        (["--algorithm", "kzz", "--option", "schedule=full"], "'schedule' is not one of kzz's"),
+        (["--algorithm", "kzz", "--option", "balanced=maybe"], "balanced is 'maybe', but true or false is needed"),
+        (["--algorithm", "kzz", "--option", "balanced"], "NAME=VALUE is needed"),
+        (["--algorithm", "kzz", "--option", "balanced=1", "--option", "balanced=0"], "'balanced' is given twice"),
+        (["--algorithm", "collab-top-iid", "--option", "schedule=half"], "schedule is 'half'"),
+        (["--option", "schedule=full"], "name one"),
+        (["-m", "two"], "-m"),
+        (["--colour", "red"], "--colour"),
+    ],
+)
+def test_bad_arguments_get_one_line_and_exit_code_2(refused, means, arguments, message):
+    good = ["--means", means, "-m", 2, "--agents", 3, "--horizon", 2_000]
+    assert message in refused("identify", *good, *arguments)
+
+
+def test_a_missing_argument_gets_one_line_that_names_it_and_the_help(refused):
+    line = refused("identify", "-m", 2)
+    assert "--means" in line
+    assert "collabtop identify --help" in line
+
+
+def test_iid_arms_need_the_number_of_agents(refused, means):
+    assert "agents is missing" in refused("identify", "--means", means, "-m", 2, "--horizon", 2_000)
+
+
+def test_an_iid_algorithm_is_refused_for_a_non_iid_file(refused, group_means):
+    line = refused("identify", "--means", group_means, "-m", 1, "--horizon", 900, "--algorithm", "kzz")
+    assert "differ from agent to agent" in line
+
+
+def test_a_malformed_file_is_named_with_its_line(refused, tmp_path):
+    path = tmp_path / "means.txt"
+    path.write_text("0.5\nhalf\n")
+    line = refused("identify", "--means", path, "-m", 1, "--agents", 2, "--horizon", 100)
+    assert line == f"{path}, line 2: found 'half', but a number is needed"
+
+
+def test_a_failed_run_has_exit_code_1(refused, means, monkeypatch):
+    def broken(*_, **__):
+        raise ct.PullError("pull of candidate 'x' raised\nZeroDivisionError", "x")
+
+    monkeypatch.setattr("collabtop.identify", broken)
+    line = refused("identify", "--means", means, "-m", 1, "--agents", 2, "--horizon", 100, code=1)
+    assert line == "pull of candidate 'x' raised ZeroDivisionError"

@@ -1,0 +1,92 @@
+"""The ledger: counted as messages pass, by kind, direction and round; transport is kept apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import collabtop as ct
+from collabtop.errors import ProtocolError
+from collabtop.protocol.ledger import Entry, Ledger, Meter, Transport
+from collabtop.protocol.messages import Cut, Deal, Held, Means, Reply, Sample
+
+
+def reply(agent, answer, pulls=0, number=1):
+    return Reply(agent, number, pulls, answer)
+
+
+def test_words_and_bits_add_up_by_kind_direction_and_round():
+    meter = Meter(agents=2, horizon=100)
+    meter.begin_round("local", live=8)
+    meter.count("down", [Deal(np.arange(3))], copies=2)
+    meter.count_replies([reply(0, Held(5)), reply(1, Held(3))])
+    meter.begin_round("shared", live=4)
+    meter.count("down", [Cut(1), Cut(2)])
+    meter.count_replies([reply(0, Means(np.zeros(4)))])
+    ledger = meter.ledger()
+    assert ledger.entries == (
+        Entry(0, "Deal", "down", messages=2, words=6, bits=192),
+        Entry(0, "Held", "up", messages=2, words=2, bits=64),
+        Entry(1, "Cut", "down", messages=2, words=2, bits=64),
+        Entry(1, "Means", "up", messages=1, words=4, bits=256),
+    )
+    assert (ledger.words, ledger.bits, ledger.round_trips) == (14, 576, 2)
+    assert ledger.words_by("direction") == {"down": 8, "up": 6}
+    assert ledger.words_by("round") == {0: 8, 1: 6}
+    assert ledger.bits_by("kind") == {"Deal": 192, "Held": 64, "Cut": 64, "Means": 256}
+    assert [one.words for one in meter.rounds()] == [8, 6]
+
+
+def test_time_is_the_busiest_agent_of_each_round_added_up():
+    meter = Meter(agents=2, horizon=100)
+    meter.begin_round("shared", live=4)
+    meter.count_replies([reply(0, Held(1), pulls=3), reply(1, Held(1), pulls=5)])
+    meter.count_replies([reply(0, Held(1), pulls=4)])  # in the same round: agent 0 now has 7
+    meter.begin_round("shared", live=2)
+    meter.count_replies([reply(1, Held(1), pulls=2)])
+    assert [(one.time, one.pulls) for one in meter.rounds()] == [(7, 12), (2, 2)]
+    assert meter.time == 9
+
+
+def test_what_is_said_and_pulled_before_the_first_round_belongs_to_it():
+    meter = Meter(agents=1, horizon=100)
+    meter.count("down", [Sample(1, 2)])
+    meter.count_replies([reply(0, Held(1), pulls=6)])
+    meter.begin_round("local", live=4)
+    meter.count_replies([reply(0, Held(1), pulls=1)])
+    (only,) = meter.rounds()
+    assert (only.words, only.round_trips, only.pulls, only.time) == (4, 2, 7, 7)
+
+
+def test_a_run_that_never_begins_a_round_is_counted_all_the_same():
+    meter = Meter(agents=1, horizon=100)
+    assert meter.rounds() == ()
+    assert meter.ledger().entries == ()
+    meter.count_replies([reply(0, Held(1), pulls=6)])
+    assert meter.rounds()[0].time == 6
+    assert meter.ledger().words == 1
+
+
+def test_time_past_the_horizon_is_the_algorithms_fault():
+    # No agent makes more than 4 pulls; but in rounds, where all wait for the busiest, they take 7 steps.
+    meter = Meter(agents=2, horizon=6)
+    meter.begin_round("shared", live=2)
+    meter.count_replies([reply(0, Held(1), pulls=4)])
+    meter.begin_round("shared", live=2)
+    with pytest.raises(ProtocolError, match="time is 7, past the horizon of 6"):
+        meter.count_replies([reply(1, Held(1), pulls=3)])
+
+
+def test_transport_is_no_part_of_what_makes_ledgers_equal():
+    entries = (Entry(0, "Held", "up", 1, 1, 32),)
+    one, other = Ledger(entries, 1, Transport(bytes=10, repeats=2)), Ledger(entries, 1, Transport(seconds=3.0))
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != Ledger(entries, 2, Transport())
+    assert one != Ledger((), 1, Transport())
+    assert one != "a ledger"
+
+
+def test_waiting_is_kept_in_transport():
+    arms = ct.BernoulliArms([0.1, 0.9])
+    assert ct.identify(arms, 1, agents=2, horizon=10, algorithm="uniform").ledger.transport.seconds > 0

@@ -1,0 +1,159 @@
+"""Messages go through bytes and back; what is not a message is refused; the ledger counts by the stated rule."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+import collabtop as ct
+from collabtop.errors import ProtocolError
+from collabtop.protocol import ledger, wire
+from collabtop.protocol import messages as say
+from collabtop.testing import words_on_wire
+
+whole = st.integers(-(2**31), 2**31 - 1)
+real = st.floats(allow_nan=False)
+wholes = npst.arrays(np.int64, st.integers(0, 20), elements=whole)
+reals = npst.arrays(np.float64, st.integers(0, 20), elements=real)
+
+MESSAGES = st.one_of(
+    st.builds(say.Deal, wholes),
+    st.builds(say.Held, whole),
+    st.builds(say.PullHand, whole, free=st.sampled_from([(), ("times",)])),
+    st.builds(say.Sample, whole, whole, free=st.sampled_from([(), ("total",), ("rank", "total")])),
+    st.builds(say.Values, reals),
+    st.builds(say.Narrow, real, whole, real, whole),
+    st.builds(say.Window, whole, whole, reals),
+    st.builds(say.Border, real, real, whole),
+    st.builds(say.Cut, whole),
+    st.builds(say.Accepted, whole),
+    st.builds(say.HandOver, st.booleans(), whole, free=st.sampled_from([(), ("used",)])),
+    st.builds(say.Hand, wholes, reals, wholes, reals),
+    st.builds(
+        say.Pull, st.one_of(st.none(), wholes), wholes, free=st.sampled_from([(), ("times",), ("arms", "times")])
+    ),
+    st.builds(say.Means, reals),
+)
+
+
+def same(one, other):
+    if type(one) is not type(other):
+        return False
+    pairs = zip(msgspec.structs.astuple(one), msgspec.structs.astuple(other), strict=True)
+    return all(
+        np.array_equal(a, b) and a.dtype == b.dtype if isinstance(a, np.ndarray) else type(a) is type(b) and a == b
+        for a, b in pairs
+    )
+
+
+@given(message=MESSAGES)
+def test_a_message_comes_back_from_bytes_as_it_was(message):
+    assert same(wire.decode(wire.encode(message)), message)
+
+
+@given(message=MESSAGES)
+def test_two_independent_counts_of_words_agree(message):
+    assert ledger.cost(message)[0] == words_on_wire(wire.encode(message))
+
+
+def test_every_kind_is_tried_above_and_stands_in_the_table():
+    kinds = {kind for name, kind in vars(say).items() if isinstance(kind, type) and issubclass(kind, say.Message)}
+    kinds.remove(say.Message)
+    assert len(kinds) == 14
+    for kind in kinds:
+        assert kind.__name__ in say.__doc__
+        assert wire.kinds()[kind.__name__] is kind
+
+
+@pytest.mark.parametrize(
+    ("message", "words", "bits"),
+    [
+        (say.Border(upper=0.8, lower=0.7, top=3), 3, 64 + 64 + 32),
+        (say.HandOver(live=True, used=7), 2, 1 + 32),
+        (say.HandOver(live=True, used=7, free=("used",)), 1, 1),
+        (say.Pull(None, np.array([5]), free=("times",)), 0, 0),
+        (say.Pull(np.array([1, 2]), np.array([5])), 3, 96),
+        (say.Window(1, 2, np.zeros(4)), 6, 64 + 256),
+        (say.Hand(np.array([1]), np.zeros(1), np.array([2, 3]), np.zeros(2)), 6, 3 * 32 + 3 * 64),
+    ],
+)
+def test_a_number_is_a_word_and_an_integer_has_32_bits_a_real_64_and_a_flag_1(message, words, bits):
+    assert ledger.cost(message) == (words, bits)
+
+
+def test_a_field_that_is_called_free_has_to_be_there():
+    with pytest.raises(ProtocolError, match=r"Held calls \['colour'\] free, but has no such field"):
+        ledger.cost(say.Held(3, free=("colour",)))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"hello",
+        wire.encode(say.Held(3))[:-1],
+        wire.encode(say.Held(3)) + b"!",
+        msgspec.msgpack.encode({"kind": "Nonsense"}),
+        msgspec.msgpack.encode({"kind": "Held", "free": []}),
+        msgspec.msgpack.encode({"kind": "Held", "size": "three", "free": []}),
+        msgspec.msgpack.encode({"kind": "Held", "size": 3.5, "free": []}),
+        msgspec.msgpack.encode({"kind": "Values", "values": [0.5], "free": []}),
+        msgspec.msgpack.encode({"kind": "Values", "values": msgspec.msgpack.Ext(1, b"\0\0\0\0"), "free": []}),
+        msgspec.msgpack.encode({"kind": "Values", "values": msgspec.msgpack.Ext(2, b"\0\0\0"), "free": []}),
+        msgspec.msgpack.encode({"kind": "Values", "values": msgspec.msgpack.Ext(9, b"")}),
+        msgspec.msgpack.encode([1, 2, 3]),
+    ],
+)
+def test_bytes_that_are_no_message_are_refused(data):
+    with pytest.raises(ProtocolError, match="not a message"):
+        wire.decode(data)
+
+
+@given(data=st.binary(max_size=60))
+def test_whatever_bytes_come_there_is_a_message_or_a_protocol_error(data):
+    try:
+        assert isinstance(wire.decode(data), say.Message)
+    except ProtocolError:
+        pass
+
+
+@given(message=MESSAGES, place=st.integers(0, 10_000), byte=st.integers(0, 255))
+def test_a_message_with_a_damaged_byte_is_a_message_or_a_protocol_error(message, place, byte):
+    data = bytearray(wire.encode(message))
+    data[place % len(data)] = byte
+    try:
+        assert isinstance(wire.decode(bytes(data)), say.Message)
+    except ProtocolError:
+        pass
+
+
+@pytest.mark.parametrize("value", [2**31, -(2**31) - 1])
+def test_an_integer_of_more_than_32_bits_cannot_cross(value):
+    with pytest.raises(ProtocolError, match="larger than 32 bits"):
+        wire.encode(say.Deal(np.array([value])))
+
+
+def test_anything_but_numbers_cannot_cross():
+    with pytest.raises(ProtocolError, match="cannot be part of a message"):
+        wire.encode(say.Values(np.array(["text"])))
+    with pytest.raises(ProtocolError, match="object cannot be part of a message"):
+        wire.encode(say.Values(object()))
+
+
+def test_messages_cannot_be_changed():
+    with pytest.raises(AttributeError):
+        say.Held(3).size = 4
+
+
+def test_the_words_of_a_run_are_those_of_its_messages_one_by_one():
+    from collabtop.testing import WireTeam
+
+    team = WireTeam()
+    result = ct.identify(ct.BernoulliArms([0.2, 0.5, 0.9, 0.4]), 1, agents=2, horizon=100, seed=1, team=team)
+    assert result.words == sum(ledger.cost(message)[0] for _, _, message in team.crossed)
+    assert result.bits == sum(ledger.cost(message)[1] for _, _, message in team.crossed)
+    assert sum(entry.messages for entry in result.ledger.entries) == len(team.crossed)

@@ -1,0 +1,126 @@
+"""The seam: requests out, replies back, every message counted, and nothing believed that does not fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import collabtop as ct
+from collabtop.errors import ProtocolError
+from collabtop.protocol.agent import Setup
+from collabtop.protocol.messages import Held, Means, Pull, PullHand, Reply, Sample, Values
+from collabtop.testing import ConstantArms
+
+
+class Scripted(ct.Team):
+    """A team that replies as told."""
+
+    def __init__(self, replies=lambda requests: [Reply(r.agent, r.number, 0, Held(r.agent)) for r in requests]):
+        self.replies, self.requests = replies, []
+        self.start(ConstantArms([0.5]), Setup(ct.Problem(1, 1, 3, 100), seed=1))
+
+    def open(self, arms, setup):
+        self.setup = setup
+
+    def deliver(self, requests):
+        self.requests.append(requests)
+        return self.replies(requests)
+
+
+QUESTION = Sample(1, 2)
+
+
+def test_all_are_asked_and_answers_come_in_the_order_of_the_agents():
+    team = Scripted()
+    assert team.ask_all(QUESTION, Held) == [Held(0), Held(1), Held(2)]
+    assert team.ask({2: QUESTION, 0: QUESTION}, Held) == {2: Held(2), 0: Held(0)}
+    assert [[r.agent for r in requests] for requests in team.requests] == [[0, 1, 2], [2, 0]]
+
+
+def test_what_is_told_travels_with_the_next_question_and_only_once():
+    team = Scripted()
+    team.tell_all(PullHand(5))
+    team.tell({1: PullHand(6)})
+    team.ask({0: QUESTION, 1: QUESTION}, Held)
+    team.ask_all(QUESTION, Held)
+    first, second = team.requests
+    assert [r.messages for r in first] == [(PullHand(5), QUESTION), (PullHand(5), PullHand(6), QUESTION)]
+    assert [len(r.messages) for r in second] == [1, 1, 2]
+    assert team.meter.ledger().round_trips == 2
+
+
+def test_a_broadcast_costs_as_many_words_as_there_are_agents():
+    team = Scripted()
+    team.tell_all(PullHand(5))
+    team.ask_all(QUESTION, Held)
+    assert team.meter.ledger().words_by("kind") == {"PullHand": 3, "Sample": 6, "Held": 3}
+
+
+def test_requests_are_numbered_one_after_the_other():
+    team = Scripted()
+    for _ in range(3):
+        team.ask_all(QUESTION, Held)
+    assert [{r.number for r in requests} for requests in team.requests] == [{1}, {2}, {3}]
+
+
+@pytest.mark.parametrize(
+    ("replies", "said"),
+    [
+        (lambda requests: [], "3 agents were asked, 0 replied"),
+        (lambda requests: [Reply(0, 1, 0, Held(1))] * 4, "3 agents were asked, 4 replied"),
+        (lambda requests: [Reply(0, 1, 0, Held(1))] * 3, "agent 1 was asked, agent 0 replied"),
+        (lambda requests: [Reply(r.agent, 7, 0, Held(1)) for r in requests], "agent 0 was asked"),
+        (lambda requests: [Reply(r.agent, 1, 0, Values(np.zeros(1))) for r in requests], "sent Values, not Held"),
+    ],
+)
+def test_replies_that_do_not_fit_are_refused(replies, said):
+    with pytest.raises(ProtocolError, match=said):
+        Scripted(replies).ask_all(QUESTION, Held)
+
+
+def test_a_team_can_be_used_for_one_run_after_another():
+    team = ct.LocalTeam()
+    arms = ct.BernoulliArms([0.9, 0.1, 0.5])
+    run = {"agents": 2, "horizon": 60, "algorithm": "kzz", "seed": 3}
+    first = ct.identify(arms, 1, team=team, **run)
+    assert ct.identify(arms, 1, team=team, **run) == first
+    assert ct.identify(arms, 1, agents=5, horizon=60, algorithm="uniform", team=team).agents == 5
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_team_is_closed_after_every_run(fails):
+    closed = []
+
+    class Careful(ct.LocalTeam):
+        def close(self):
+            closed.append(True)
+
+    def pull(candidate, rng):
+        return 7 if fails else 0.5
+
+    arms = ct.FunctionArms(["a", "b"], pull)
+    if fails:
+        with pytest.raises(ct.PullError):
+            ct.identify(arms, 1, agents=1, horizon=4, algorithm="uniform", team=Careful())
+    else:
+        ct.identify(arms, 1, agents=1, horizon=4, algorithm="uniform", team=Careful())
+    assert closed == [True]
+
+
+def test_a_recording_is_a_team_of_a_few_lines():
+    heard = []
+
+    class Recording(ct.LocalTeam):
+        def deliver(self, requests):
+            heard.extend(type(message).__name__ for request in requests for message in request.messages)
+            return super().deliver(requests)
+
+    ct.identify(ct.BernoulliArms([0.9, 0.1]), 1, agents=2, horizon=10, algorithm="uniform", team=Recording())
+    assert heard == ["Pull", "Pull"]
+
+
+def test_agents_that_are_not_asked_do_nothing():
+    team = ct.LocalTeam()
+    team.start(ConstantArms([0.5, 0.25]), Setup(ct.Problem(2, 1, 3, 100), seed=1))
+    team.ask({1: Pull(None, np.array([2]))}, Means)
+    assert [len(agent.seen) for agent in team._members] == [0, 1, 0]

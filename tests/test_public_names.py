@@ -1,0 +1,90 @@
+"""What users import is what they are told, and nothing hides it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from types import ModuleType
+
+import pytest
+
+import collabtop as ct
+
+PROMISED = """
+    identify Result Problem gaps complexity speedup error_bound datasets
+    Arms BernoulliArms HeterogeneousArms BetaArms FunctionArms
+    Algorithm CollabTopIID CollabTopNonIID KZZ Uniform SAR SequentialHalving
+    available_algorithms make_algorithm register_algorithm
+    Team LocalTeam Scoreboard
+    CollabtopError InputError HorizonError SettingError UnknownAlgorithmError FileError PullError ProtocolError
+""".split()
+
+PUBLIC = {
+    name: value
+    for name, value in vars(ct).items()
+    if not name.startswith("_") and not (isinstance(value, ModuleType) and name != "datasets")
+}
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_what_was_promised_is_there(name):
+    assert name in PUBLIC
+
+
+def test_what_is_there_is_meant_to_be():
+    # Written in `__init__` as `from ... import name as name`: nothing comes in by the way.
+    lines = importlib.util.find_spec("collabtop").loader.get_source("collabtop").splitlines()
+    meant = {line.split(" as ")[1] for line in lines if line.startswith("from ") and " as " in line}
+    assert set(PUBLIC) == meant
+    assert set(PROMISED) <= meant
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_every_public_name_is_ours_and_explains_itself(name):
+    value = PUBLIC[name]
+    assert getattr(value, "__module__", "collabtop").split(".")[0] == "collabtop"
+    assert value.__doc__.strip().splitlines()[0].endswith((".", ":"))
+
+
+def modules_of(package):
+    """All modules of the library; nobody imports those of the command line."""
+    found = [one.name for one in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
+    return [name for name in found if not name.startswith("collabtop.cli.")]
+
+
+def test_no_module_has_the_name_of_a_public_function_or_object():
+    # A module imported late would be set on its package and hide what was there under that name.
+    for name in modules_of(ct):
+        parent, _, last = name.rpartition(".")
+        module = importlib.import_module(name)
+        if parent == "collabtop" and last != "datasets":
+            assert last not in PUBLIC, f"{name} hides collabtop.{last}"
+        assert getattr(importlib.import_module(parent), last) is module, f"{name} is hidden by another object"
+
+
+ROOMS = ["errors", "problem", "arms", "protocol", "teams", "algorithms", "run", "studies", "report", "cli"]
+
+
+def test_a_lower_room_never_imports_an_upper_one():
+    import ast
+    from pathlib import Path
+
+    def room(parts):
+        # A result is made of what the protocol counted; run puts all together and makes it.
+        return {"result": "run", "datasets": "arms", "testing": "cli"}.get(parts[0], parts[0])
+
+    source = Path(ct.__file__).parent
+    for path in sorted(source.rglob("*.py")):
+        parts = path.relative_to(source).with_suffix("").parts
+        if parts == ("__init__",):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("collabtop."):
+                theirs = room(node.module.split(".")[1:])
+                assert ROOMS.index(theirs) <= ROOMS.index(room(parts)), f"{'/'.join(parts)} imports {node.module}"
+
+
+def test_the_version_is_that_of_the_distribution():
+    from importlib.metadata import version
+
+    assert ct.__version__ == version("collabtop")

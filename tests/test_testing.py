@@ -1,0 +1,200 @@
+"""The checks that are shipped pass what is right and find what is wrong (for algorithms: tests/laws)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import collabtop as ct
+from collabtop.errors import ProtocolError
+from collabtop.protocol.messages import Means, Reply, Request
+from collabtop.testing import ConstantArms, WireTeam, check_arms, check_run, check_team
+
+
+class Coins(ct.Arms):
+    """Somebody's own arms, as they should be."""
+
+    def pull(self, arms, times, draws):
+        return draws.bulk.binomial(times, np.full(len(arms), 0.5)).astype(float)
+
+
+class WholeNumbers(Coins):
+    def pull(self, arms, times, draws):
+        return super().pull(arms, times, draws).astype(int)
+
+
+class OneSumForAll(Coins):
+    def pull(self, arms, times, draws):
+        return super().pull(arms, times, draws).sum(keepdims=True)
+
+
+class MoreThanOneAPull(Coins):
+    def pull(self, arms, times, draws):
+        return super().pull(arms, times, draws) + times
+
+
+class NotANumber(Coins):
+    def pull(self, arms, times, draws):
+        return super().pull(arms, times, draws) * np.nan
+
+
+class ChanceOfItsOwn(Coins):
+    def pull(self, arms, times, draws):
+        return np.random.default_rng().binomial(times, np.full(len(arms), 0.5)).astype(float)
+
+
+class SortsTheListItWasGiven(Coins):
+    def pull(self, arms, times, draws):
+        arms[:] = arms[::-1]
+        return super().pull(arms, times, draws)
+
+
+class CountsDownTheTimesItWasGiven(Coins):
+    def pull(self, arms, times, draws):
+        sums = super().pull(arms, times, draws)
+        times -= times
+        return sums * 0
+
+
+class OneNumberIsForTheFirstArmOnly(Coins):
+    def pull(self, arms, times, draws):
+        times = np.concatenate([times, np.zeros(len(arms) - len(times), int)])
+        return super().pull(arms, times, draws)
+
+
+class LosesALabel(Coins):
+    def __init__(self, n):
+        super().__init__(n)
+        self.labels = ("only one",)
+
+
+def test_arms_that_keep_the_contract_pass():
+    check_arms(Coins(9))
+    check_arms(Coins(1))
+
+
+@pytest.mark.parametrize(
+    ("arms", "said"),
+    [
+        (WholeNumbers, "pull gives int64, not float64"),
+        (OneSumForAll, r"pull of 20 arms gives \(1,\) sums"),
+        (MoreThanOneAPull, "outside"),
+        (NotANumber, "outside"),
+        (ChanceOfItsOwn, "pull takes chance from elsewhere"),
+        (SortsTheListItWasGiven, "changes the list of arms"),
+        (CountsDownTheTimesItWasGiven, "numbers of pulls it was given|outside"),
+        (OneNumberIsForTheFirstArmOnly, "one number for all arms is not the same"),
+        (LosesALabel, "not one label an arm"),
+    ],
+)
+def test_the_check_of_arms_finds_the_fault(arms, said):
+    with pytest.raises(AssertionError, match=said):
+        check_arms(arms(40))
+
+
+def test_the_local_team_and_the_team_of_bytes_pass():
+    check_team(ct.LocalTeam)
+    check_team(WireTeam)
+
+
+class Forgets(ct.LocalTeam):
+    """Delivers the question, but not what was told before it."""
+
+    def deliver(self, requests):
+        return super().deliver([Request(r.agent, r.number, r.messages[-1:]) for r in requests])
+
+
+class Swaps(ct.LocalTeam):
+    def deliver(self, requests):
+        return super().deliver(requests)[::-1]
+
+
+class RoundsOff(ct.LocalTeam):
+    """Sends means as 16-bit numbers, and tells nobody."""
+
+    def deliver(self, requests):
+        return [
+            Reply(r.agent, r.number, r.pulls, Means(r.answer.means.astype(np.float16).astype(float)))
+            if isinstance(r.answer, Means)
+            else r
+            for r in super().deliver(requests)
+        ]
+
+
+class OneSeedForAll(ct.LocalTeam):
+    def open(self, arms, setup):
+        super().open(arms, setup)
+        for agent in self._members:
+            agent._draws = self._members[0]._draws
+
+
+class CountsTwice(ct.LocalTeam):
+    def tell_all(self, message):
+        super().tell_all(message)
+        self.meter.count("down", [message])
+
+    def ask_all(self, message, expect):
+        self.meter.count("down", [message])
+        return super().ask_all(message, expect)
+
+
+class HidesPulls(ct.LocalTeam):
+    def deliver(self, requests):
+        return [Reply(r.agent, r.number, 0, r.answer) for r in super().deliver(requests)]
+
+
+class SwallowsFailures(ct.LocalTeam):
+    def deliver(self, requests):
+        try:
+            return super().deliver(requests)
+        except ct.PullError:
+            return [Reply(r.agent, r.number, 0, Means(np.zeros(2))) for r in requests]
+
+
+class BrokenForGood(ct.LocalTeam):
+    broken = False
+
+    def deliver(self, requests):
+        if self.broken:
+            raise ProtocolError("still broken")
+        try:
+            return super().deliver(requests)
+        except ct.PullError:
+            self.broken = True
+            raise
+
+
+@pytest.mark.parametrize(
+    ("team", "said"),
+    [
+        (Forgets, "keys|index|values|differently"),
+        (Swaps, "was asked"),
+        (RoundsOff, "ran differently"),
+        (OneSeedForAll, "ran differently|past the horizon"),
+        (CountsTwice, "differently"),
+        (HidesPulls, "ran differently"),
+        (SwallowsFailures, "went unnoticed"),
+        (BrokenForGood, "still broken"),
+    ],
+)
+def test_the_check_of_teams_finds_the_fault(team, said):
+    with pytest.raises((AssertionError, ProtocolError, IndexError, ValueError), match=said):
+        check_team(team)
+
+
+def test_a_check_can_be_made_for_some_algorithms_only():
+    check_team(ct.LocalTeam, algorithms=["kzz", ct.CollabTopIID(schedule="full")])
+
+
+def test_the_wire_counts_what_the_ledger_counts_and_keeps_all_that_crossed():
+    team = WireTeam()
+    result = ct.identify(ct.BernoulliArms([0.9, 0.5]), 1, agents=3, horizon=100, algorithm="uniform", team=team)
+    assert team.words == result.words == 6
+    assert [(agent, way) for agent, way, _ in team.crossed] == [(k, "down") for k in range(3)] + [
+        (k, "up") for k in range(3)
+    ]
+
+
+def test_a_single_run_can_be_checked_and_its_result_looked_at():
+    result = check_run(ct.KZZ(), ConstantArms([0.5, 0.25, 0.75]), m=2, agents=2, horizon=50, seed=1)
+    assert result.top == [2, 0]
