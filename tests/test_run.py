@@ -40,7 +40,7 @@ class NeverPulled(ct.Arms):
         ({"horizon": float("nan")}, "horizon is nan"),
         ({"seed": -1}, "seed is -1, but a whole number of at least 0 is needed"),
         ({"seed": "x"}, "seed is 'x'"),
-        ({"algorithm": "best"}, "algorithm is 'best', but these are known: collab-top-iid"),
+        ({"algorithm": "best"}, "algorithm is 'best', but these are known: .*collab-top-iid"),
         ({"algorithm": 3}, "algorithm is 3, but a name or an algorithm object is needed"),
         ({"algorithm": ct.KZZ}, "but a name or an algorithm object is needed"),
         ({"algorithm": "kzz", "options": {"speed": 1}}, "option 'speed' is not one of kzz's"),
@@ -60,7 +60,7 @@ def test_bad_arguments_are_errors_that_name_them_before_anything_is_pulled(more,
 
 @pytest.mark.parametrize("arms", [[0.5, 0.6], np.array([0.5, 0.6]), None, ct.BernoulliArms])
 def test_arms_have_to_be_arms(arms):
-    with pytest.raises(ct.InputError, match="arms is a .*, but arms are needed"):
+    with pytest.raises(ct.InputError, match=r"arms is a \w+, but arms are needed"):
         identify(arms=arms)
 
 

@@ -101,12 +101,19 @@ def words_on_wire(data: bytes) -> int:
     >>> words_on_wire(wire.encode(Border(upper=0.8, lower=0.7, top=3)))
     3
     """
-    payload = msgspec.msgpack.decode(data, ext_hook=lambda code, buffer: len(buffer) // {1: 4, 2: 8}[code] * [0])
+    payload = msgspec.msgpack.decode(data, ext_hook=_array_of_zeros)
     free = {"kind", "free", *payload["free"]}
     return sum(_numbers(value) for name, value in payload.items() if name not in free)
 
 
+def _array_of_zeros(code: int, buffer: memoryview) -> list[int]:
+    size = int.from_bytes(buffer[:4], "little") if code == 3 else len(buffer) // {1: 4, 2: 8}[code]
+    return [0] * size
+
+
 def _numbers(value: Any) -> int:
+    if isinstance(value, dict):  # packed numbers
+        return int(value["count"])
     return 0 if value is None else len(value) if isinstance(value, list) else 1
 
 

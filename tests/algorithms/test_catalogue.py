@@ -15,18 +15,19 @@ from collabtop.algorithms.catalogue import algorithm_options
 from collabtop.testing import check_algorithm
 
 NAMES = ["collab-top-iid", "collab-top-noniid", "kzz", "kzz-balanced", "uniform", "sar", "sequential-halving"]
+ALL = ct.available_algorithms()
 
 
 def test_the_papers_algorithms_and_the_yardsticks_are_there():
-    assert ct.available_algorithms() == NAMES
+    assert set(NAMES) <= set(ALL)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_an_algorithm_reports_the_name_it_was_asked_for_by(name):
     assert ct.make_algorithm(name).title == name
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_a_name_and_the_options_of_the_object_make_the_object_again(name):
     made = ct.make_algorithm(name)
     assert ct.make_algorithm(made.title, **made.options) == made
@@ -36,7 +37,7 @@ def test_an_unknown_name_is_an_error_that_lists_the_names():
     with pytest.raises(ct.UnknownAlgorithmError) as caught:
         ct.make_algorithm("kzzz")
     assert str(caught.value).startswith("algorithm is 'kzzz' (did you mean 'kzz'?), but these are known: ")
-    for name in NAMES:
+    for name in ALL:
         assert name in str(caught.value)
 
 
@@ -83,7 +84,7 @@ def test_ones_own_class_works_as_it_is_and_under_a_name_after_one_line():
 
 
 def test_what_a_test_registers_is_gone_in_the_next():
-    assert ct.available_algorithms() == NAMES
+    assert ct.available_algorithms() == ALL
 
 
 def test_an_algorithm_needs_nothing_but_run():

@@ -20,7 +20,7 @@ from collabtop.algorithms.dealing import pull_each
 from collabtop.errors import ProtocolError, SettingError
 from collabtop.testing import ConstantArms, check_algorithm, check_run
 
-ALGORITHMS = {
+OF_THE_PAPER = {
     "collab-top-iid paper": ct.CollabTopIID(),
     "collab-top-iid full": ct.CollabTopIID(schedule="full"),
     "collab-top-noniid paper": ct.CollabTopNonIID(),
@@ -31,7 +31,11 @@ ALGORITHMS = {
     "sar": ct.SAR(),
     "sequential-halving": ct.SequentialHalving(),
 }
-every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS.keys())
+TITLES = {algorithm.title for algorithm in OF_THE_PAPER.values()}
+OTHERS = {name: ct.make_algorithm(name) for name in ct.available_algorithms() if name not in TITLES}
+EVERY = OF_THE_PAPER | OTHERS  # what is added to the catalogue is held to the same laws
+every_algorithm = pytest.mark.parametrize("algorithm", EVERY.values(), ids=EVERY.keys())
+of_the_paper = pytest.mark.parametrize("algorithm", OF_THE_PAPER.values(), ids=OF_THE_PAPER.keys())
 
 SIZES = st.one_of(st.integers(1, 12), st.integers(1, 200), st.sampled_from([2**power for power in range(8)]))
 TEAMS = st.one_of(st.just(1), st.integers(1, 8), st.integers(1, 80))
@@ -135,7 +139,7 @@ def live_sizes(algorithm: ct.Algorithm, n: int) -> list[int]:
     return list(takewhile(lambda size: size > 1, accumulate(repeat(n), step)))
 
 
-@every_algorithm
+@of_the_paper
 @given(case=cases())
 @settings(max_examples=max(settings().max_examples // 4, 50))
 def test_a_round_begins_with_exactly_the_planned_number_of_arms(algorithm: ct.Algorithm, case: Case) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.collab_top_iid import CollabTopIID
 from collabtop.algorithms.collab_top_noniid import CollabTopNonIID
+from collabtop.algorithms.frugal_top import FrugalTop
+from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID
 from collabtop.algorithms.kzz import KZZ
 from collabtop.algorithms.sar import SAR
 from collabtop.algorithms.sequential_halving import SequentialHalving
@@ -18,6 +20,8 @@ from collabtop.algorithms.uniform import Uniform
 from collabtop.errors import InputError, UnknownAlgorithmError
 
 _catalogue: dict[str, Callable[..., Algorithm]] = {
+    "frugal-top": FrugalTop,
+    "frugal-top-noniid": FrugalTopNonIID,
     "collab-top-iid": CollabTopIID,
     "collab-top-noniid": CollabTopNonIID,
     "kzz": KZZ,

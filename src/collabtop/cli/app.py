@@ -13,6 +13,7 @@ from collabtop.cli.algorithms import algorithms, algorithms_examples
 from collabtop.cli.demo import demo, demo_examples
 from collabtop.cli.errors import OneLineErrors
 from collabtop.cli.identify import identify, identify_examples
+from collabtop.cli.reproduce import reproduce, reproduce_examples
 from collabtop.cli.study import study, study_examples
 
 app = typer.Typer(
@@ -29,6 +30,7 @@ app.command(epilog=identify_examples)(identify)
 app.command(epilog=algorithms_examples)(algorithms)
 app.command(epilog=demo_examples)(demo)
 app.command(epilog=study_examples)(study)
+app.command(epilog=reproduce_examples)(reproduce)
 
 
 def _show_version(wanted: bool) -> None:

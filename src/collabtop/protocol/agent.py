@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from collabtop.arms import Arms, Draws
 from collabtop.errors import ProtocolError
 from collabtop.problem import Problem
-from collabtop.protocol import hashing, sampling
+from collabtop.protocol import hashing, sampling, shuffling
+from collabtop.protocol.coarse import NoiseGauge, coarse_means
 from collabtop.protocol.messages import (
     TIES_BEFORE,
     Accepted,
     Border,
+    CoarseMeans,
     Cut,
     Deal,
     Hand,
@@ -26,8 +28,10 @@ from collabtop.protocol.messages import (
     Means,
     Message,
     Narrow,
+    Prune,
     Pull,
     PullHand,
+    PullOpen,
     Reals,
     Reply,
     Request,
@@ -74,6 +78,8 @@ class Agent:
         self._means, self._keys, self._order = _NO_REALS, _NO_REALS, _NO_ARMS
         self._is_top: NDArray[np.bool_] = np.empty(0, np.bool_)
         self._accepted: list[tuple[Ints, Reals]] = []
+        self._open: Ints | None = None  # None: all arms
+        self._gauge = NoiseGauge()
 
     def answer(self, request: Request) -> Reply:
         """Take in what a request says and answer its question; a repeated request gets the same reply."""
@@ -108,6 +114,19 @@ class Agent:
         if np.count_nonzero(times) < len(times):
             arms, times = arms[np.broadcast_to(times > 0, arms.shape)], times[times > 0]
         return Means(self._draw(arms, times) / times)
+
+    def _pull_open(self, message: PullOpen) -> CoarseMeans:
+        if self._open is None:
+            self._open = np.arange(self._problem.n)
+        if message.survived is not None:
+            self._open = self._open[message.survived]
+        half = message.times // 2
+        sums = self._draw(self._open, np.array([message.times - half]))
+        if half:
+            more = self._draw(self._open, np.array([half]))
+            self._gauge.take(sums, message.times - half, more, half)
+            sums = sums + more
+        return coarse_means(sums, message.times, self._gauge.variance, message.coarseness, self._draws.bulk)
 
     def _deal(self, message: Deal) -> Held:
         dealt = hashing.hand(message.coefficients, self._problem.n, self._problem.agents, self.number)
@@ -152,6 +171,18 @@ class Agent:
         self._hand, self._sums, self._means = self._hand[kept], self._sums[kept], self._means[kept]
         return Accepted(len(accepted))
 
+    def _prune(self, message: Prune) -> Hand:
+        # The shuffle leaves the hand in random order, so that a stable sort breaks ties at random.
+        hand = shuffling.hand(message.seed, self._problem.n, self._problem.agents, self.number)
+        sums, so_far = np.zeros(len(hand)), 0
+        for size, pulls in zip(message.sizes.tolist(), message.pulls.tolist(), strict=True):
+            sums += self._draw(hand, np.array([pulls - so_far]))
+            so_far = pulls
+            if size < len(hand):
+                best = np.sort((-sums).argsort(kind="stable")[:size])
+                hand, sums = hand[best], sums[best]
+        return Hand(hand, sums / so_far, _NO_ARMS, _NO_REALS)
+
     def _hand_over(self, message: HandOver) -> Hand:
         good = [arms for arms, _ in self._accepted]
         means = [mean for _, mean in self._accepted]
@@ -172,4 +203,6 @@ _STEPS: dict[type[Message], Callable[[Agent, Any], Message | None]] = {
     Border: Agent._border,
     Cut: Agent._cut,
     HandOver: Agent._hand_over,
+    Prune: Agent._prune,
+    PullOpen: Agent._pull_open,
 }

@@ -8,9 +8,11 @@ from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
+import numpy as np
 
 from collabtop.errors import ProtocolError
 from collabtop.protocol.messages import Message, Reply
+from collabtop.protocol.packing import Packed
 
 Direction = Literal["down", "up"]
 
@@ -31,9 +33,12 @@ def cost(message: Message) -> tuple[int, int]:
     words, bits, arrays = _price_list(type(message), message.free)
     for read in arrays:
         array = read(message)
-        if array is not None:
+        if isinstance(array, np.ndarray):
             words += array.size
             bits += array.size * _ARRAY_BITS[array.dtype.kind]
+        elif isinstance(array, Packed):
+            words += array.count
+            bits += array.bits
     return words, bits
 
 

@@ -10,7 +10,10 @@ Narrow       show values between these two         Window: where, and the values
 Border       the means at ranks m_r and m_r + 1    (told, not asked)               local rounds
 Cut          keep so many of the smallest gaps     Accepted: how many were good    local rounds
 HandOver     hand over what you hold               Hand: arms with their means     after local rounds
+Prune        deal by this seed, prune on your own  Hand: arms with their means     frugal-top
 Pull         pull these arms so many times         Means: one an arm pulled        all shared rounds
+PullOpen     which arms survived; pull them        CoarseMeans: as few bits        frugal-top-noniid
+                                                   as their noise deserves
 ===========  ====================================  ==============================  ===================
 
 A word is paid for each number in a message. What everybody can work out from n, m, K, T and the
@@ -23,8 +26,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from collabtop.protocol.packing import Packed
+
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True, tag_field="kind"):
@@ -117,6 +123,17 @@ class HandOver(Message, frozen=True, tag=True):
     used: int
 
 
+class Prune(Message, frozen=True, tag=True):
+    """Take your hand of the shuffle with this seed, prune it stage by stage on your own, hand over the rest.
+
+    In stage j, pull each arm you hold until it has had `pulls[j]`, then keep the best `sizes[j]`.
+    """
+
+    seed: int
+    sizes: Ints
+    pulls: Ints
+
+
 class Hand(Message, frozen=True, tag=True):
     """The agent's open arms and accepted arms, with their means."""
 
@@ -137,6 +154,31 @@ class Means(Message, frozen=True, tag=True):
     """The mean of the pulls just made, for each arm that was pulled at all."""
 
     means: Reals
+
+
+class PullOpen(Message, frozen=True, tag=True):
+    """Keep the open arms that survived (None: all of them), pull each so many times, send coarse means.
+
+    Rounding may add a share of `coarseness` to the sampling variance of a mean.
+    """
+
+    survived: Flags | None
+    times: int
+    coarseness: float
+
+
+class CoarseMeans(Message, frozen=True, tag=True):
+    """The means of the pulls just made, in `steps` from 0 to 1 (packed), or exact where noise is no excuse."""
+
+    steps: int
+    packed: Packed | None
+    exact: Reals | None
+
+    def means(self) -> Reals:
+        """The means, as far as they were told."""
+        if self.packed is None:
+            return np.empty(0) if self.exact is None else self.exact
+        return self.packed.unpack() / self.steps
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):

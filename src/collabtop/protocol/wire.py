@@ -10,7 +10,7 @@ import numpy as np
 from collabtop.errors import ProtocolError
 from collabtop.protocol.messages import Message
 
-_INTS, _REALS = 1, 2
+_INTS, _REALS, _FLAGS = 1, 2, 3
 
 
 def kinds() -> dict[str, type[Message]]:
@@ -45,6 +45,8 @@ def _pack(value: Any) -> msgspec.msgpack.Ext:
             return msgspec.msgpack.Ext(_INTS, value.astype("<i4").tobytes())
         if value.dtype == np.float64:
             return msgspec.msgpack.Ext(_REALS, value.astype("<f8").tobytes())
+        if value.dtype == np.bool_:
+            return msgspec.msgpack.Ext(_FLAGS, len(value).to_bytes(4, "little") + np.packbits(value).tobytes())
     raise ProtocolError(f"{type(value).__name__} cannot be part of a message")
 
 
@@ -53,6 +55,8 @@ def _unpack(code: int, data: memoryview) -> Any:
         return np.frombuffer(data, "<i4").astype(np.int64)
     if code == _REALS:
         return np.frombuffer(data, "<f8").astype(np.float64)
+    if code == _FLAGS:
+        return np.unpackbits(np.frombuffer(data[4:], np.uint8), count=int.from_bytes(data[:4], "little")).astype(bool)
     raise ValueError(f"unknown extension {code}")
 
 

@@ -15,10 +15,12 @@ Reals = NDArray[np.float64]
 
 _Z = 1.959964
 _MOST = 0.98  # a log link knows no ceiling: probabilities are kept below this one while the fit is sought
-_FORMS: dict[str, tuple[Callable[[Reals], Reals], Callable[[float], float]]] = {
-    "T": (lambda t: t, lambda x: x),
-    "sqrt T": (np.sqrt, lambda x: x * x if x > 0 else 0.0),
-    "log T": (np.log, math.exp),
+_MOST_SPREAD = math.log(4)  # an interval that reaches from a quarter to four times tells nothing
+# What log error may be linear in: there, back, and how fast log T moves with it.
+_FORMS: dict[str, tuple[Callable[[Reals], Reals], Callable[[float], float], Callable[[float], float]]] = {
+    "T": (lambda t: t, lambda x: x, lambda x: 1 / x),
+    "sqrt T": (np.sqrt, lambda x: x * x, lambda x: 2 / x),
+    "log T": (np.log, math.exp, lambda x: 1.0),
 }
 
 
@@ -37,7 +39,7 @@ class Crossing(msgspec.Struct, frozen=True):
     @property
     def log_deviation(self) -> float:
         """Standard deviation of the logarithm of the horizon."""
-        return math.log(self.high / self.low) / (2 * _Z) if self.low > 0 else math.inf
+        return math.log(self.high / self.low) / (2 * _Z)
 
 
 def fit_crossing(
@@ -75,7 +77,7 @@ def ratio_interval(one: Crossing, other: Crossing) -> tuple[float, float, float]
 
 
 def _fit(form: str, t: Reals, wrong: Reals, runs: Reals, target: float) -> tuple[float, Crossing] | None:
-    forward, back = _FORMS[form]
+    forward, back, rate = _FORMS[form]
     raw = forward(t)
     centre, scale = float(raw.mean()), float(np.ptp(raw)) or 1.0
     x = (raw - centre) / scale
@@ -88,10 +90,15 @@ def _fit(form: str, t: Reals, wrong: Reals, runs: Reals, target: float) -> tuple
         covariance = covariance * max(1.0, deviance / spare)
     at = (math.log(target) - a) / b
     slope = np.array([-1 / b, -at / b])  # how the crossing moves with a and b
-    half = _Z * math.sqrt(float(slope @ covariance @ slope))
-    if b >= 0 or not math.isfinite(half) or half > 3:  # the points lie within 1 of each other on this axis
+    deviation = scale * math.sqrt(float(slope @ covariance @ slope))
+    place = centre + scale * at
+    if b >= 0 or place <= 0:
         return None
-    horizon, low, high = (back(centre + scale * place) for place in (at, at - half, at + half))
+    spread = _Z * deviation * rate(place)  # of log T
+    if not spread < _MOST_SPREAD:
+        return None
+    horizon = back(place)
+    low, high = horizon * math.exp(-spread), horizon * math.exp(spread)
     return deviance, Crossing(horizon, low, high, target, form, int(runs.sum()))
 
 

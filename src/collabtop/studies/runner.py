@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing, contextmanager
+from multiprocessing.context import BaseContext
 from pathlib import Path
 
 import msgspec
@@ -19,10 +20,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from collabtop.errors import FileError, InputError, StudyError, reason
+from collabtop.result import Result
 from collabtop.run import identify
 from collabtop.studies.grid import Point, Study
 from collabtop.studies.journal import Journal
-from collabtop.studies.table import Row, StudyTable, points_csv, write_whole
+from collabtop.studies.table import Row, StudyTable, options_text, points_csv, write_whole
 
 _CHUNK = 20
 _CHUNK_SIZE = 2_000_000  # arms times agents: large runs go one by one, so that Ctrl-C never waits for twenty
@@ -37,14 +39,25 @@ class _Chunk(msgspec.Struct, frozen=True):
 
 def run_study(study: Study, out: Path | None, *, jobs: int | None, progress: bool) -> StudyTable:
     """Make all runs of a study that its journal does not hold yet."""
-    if jobs is None:
-        jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if jobs < 1:
-        raise InputError(f"jobs is {jobs}, but at least 1 is needed")
+    jobs = process_count(jobs)
     try:
         return _in_memory(study, jobs, progress) if out is None else _in_folder(study, out, jobs, progress)
     except BrokenProcessPool:
         raise StudyError("a process of the study was killed (out of memory?): run it again, it resumes") from None
+
+
+def process_count(jobs: int | None) -> int:
+    """How many processes to use: as many as asked for, or one a core that this process may use."""
+    if jobs is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if jobs < 1:
+        raise InputError(f"jobs is {jobs}, but at least 1 is needed")
+    return jobs
+
+
+def process_context() -> BaseContext:
+    """How processes are started: by a fork where that is safe, since it takes no time."""
+    return multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
 
 
 def _in_memory(study: Study, jobs: int, progress: bool) -> StudyTable:
@@ -128,9 +141,7 @@ def _results(
     if jobs == 1:
         yield ((chunk, _run_chunk(study, chunk)) for chunk in chunks)
         return
-    method = "fork" if sys.platform == "linux" else "spawn"
-    context = multiprocessing.get_context(method)
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_worker, initargs=(study,))
+    pool = ProcessPoolExecutor(jobs, mp_context=process_context(), initializer=_begin_worker, initargs=(study,))
     try:
         futures: dict[Future[list[Row]], _Chunk] = {pool.submit(_work, chunk): chunk for chunk in chunks}
         yield ((futures[future], future.result()) for future in as_completed(futures))
@@ -164,17 +175,37 @@ def _run_chunk(study: Study, chunk: _Chunk) -> list[Row]:
     return [_run_once(study, point, run) for run in chunk.runs]
 
 
+def run_again(study: Study, row: Row) -> Result:
+    """The run behind a row once more, for what the row does not say."""
+    (point, *_) = (
+        point
+        for point in study.points
+        if (point.arms, point.algorithm.title, options_text(point.algorithm.options), point.m, point.agents, point.horizon)
+        == (row.arms, row.algorithm, row.options, row.m, row.agents, row.horizon)
+    )
+    return _identify(study, point, row.seed)
+
+
+def _identify(study: Study, point: Point, seed: int) -> Result:
+    return identify(
+        study.arms[point.arms],
+        point.m,
+        agents=point.agents,
+        horizon=point.horizon,
+        algorithm=point.algorithm,
+        seed=seed,
+    )
+
+
 def _run_once(study: Study, point: Point, run: int) -> Row:
     arms, seed = study.arms[point.arms], point.run_seed(run)
-    result = identify(
-        arms, point.m, agents=point.agents, horizon=point.horizon, algorithm=point.algorithm, seed=seed
-    )
+    result = _identify(study, point, seed)
     values = arms.means if arms.iid else arms.means.mean(axis=1)
     best = np.partition(values, arms.n - point.m)[arms.n - point.m :]
     return Row(
         arms=point.arms,
         algorithm=result.algorithm,
-        options=msgspec.json.encode(result.options, order="sorted").decode(),
+        options=options_text(result.options),
         m=point.m,
         agents=point.agents,
         horizon=point.horizon,

@@ -128,6 +128,15 @@ class StudyTable:
         return cls(_read_rows(Path(path)))
 
 
+def options_text(options: dict[str, Any]) -> str:
+    """An algorithm's options as they stand in a row.
+
+    >>> options_text({"schedule": "full"})
+    '{"schedule":"full"}'
+    """
+    return msgspec.json.encode(options, order="sorted").decode()
+
+
 def points_csv(points: Sequence[PointSummary]) -> bytes:
     """Summaries as CSV."""
     return _csv(PointSummary, points)

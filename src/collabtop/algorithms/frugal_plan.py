@@ -1,0 +1,206 @@
+"""How frugal-top spends its horizon: sizes and pulls of every stage, worked out before the first pull.
+
+An arm's pulls grow as a power of the number of arms still open: before a stage that begins with s arms ends,
+each of them has had about a s^-p pulls, with the largest a that the horizon can pay for. Stages inside an
+agent cost no message, so there are many of them; shared rounds cost a round trip each, so they are few.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+
+import msgspec
+import numpy as np
+
+from collabtop.algorithms.dealing import balanced_time
+from collabtop.problem import Problem
+
+_LOCAL_SHRINK = 1.15
+_SHARED_SHRINK = 1.75
+_NONIID_SHRINK = 1.5
+_SPARE = 3
+
+
+class FrugalPlan(msgspec.Struct, frozen=True):
+    """Every stage of a run."""
+
+    local_sizes: tuple[int, ...]
+    """Arms in the largest hand when each local stage begins, and when the last one has ended."""
+    local_pulls: tuple[int, ...]
+    """Pulls that each arm in hand has had when each local stage ends."""
+    shared_sizes: tuple[int, ...]
+    """Arms still open when each shared round begins; after the last one there are none."""
+    shared_pulls: tuple[int, ...]
+    """Pulls that each open arm has had when each shared round ends."""
+
+
+def exponent(m: int) -> float:
+    """How fast pulls an arm grow as arms go: faster for larger m, where the border is narrower.
+
+    The spacing of ordered means falls with their rank, so the larger m, the more of the horizon is needed by the
+    few arms around the border. The two ends were measured (`benchmarks/frugal_exponent.py`).
+
+    >>> [round(exponent(m), 2) for m in (1, 2, 8, 100)]
+    [0.85, 1.03, 1.4, 1.4]
+    """
+    return min(1.4, 0.85 + 0.55 / 3 * math.log2(m))
+
+
+def most_in_a_hand(n: int, m: int, agents: int, risk: float) -> int:
+    """The number u of the best m arms that no agent's hand exceeds, but for a chance of `risk`.
+
+    Hands are dealt by a shuffle, so the number in one hand is hypergeometric; the exact tails of all hands
+    are added up.
+
+    >>> most_in_a_hand(n=588, m=1, agents=10, risk=0.001), most_in_a_hand(n=588, m=8, agents=10, risk=0.001)
+    (1, 5)
+    """
+    hand = -(-n // agents)
+    most = min(m, hand)
+    tail = 0.0
+    for count, chance in _hypergeometric_from_above(n, m, hand):
+        tail += chance * agents
+        if tail > risk:
+            return count
+        most = count - 1
+    return max(1, most)
+
+
+def _hypergeometric_from_above(n: int, m: int, hand: int) -> Iterator[tuple[int, float]]:
+    """P(exactly x of the m in a hand), for x from the largest possible one down."""
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
+
+    def choose(total: int, some: int) -> float:
+        return float(logs[total] - logs[some] - logs[total - some])
+
+    for count in range(min(m, hand), max(0, hand + m - n) - 1, -1):
+        yield count, math.exp(choose(m, count) + choose(n - m, hand - count) - choose(n, hand))
+
+
+def arms_to_hand_over(problem: Problem, risk: float) -> int:
+    """How many arms an agent keeps: twice as many as it may hold of the best m, and a few to spare.
+
+    >>> arms_to_hand_over(Problem(n=588, m=8, agents=10, horizon=1), risk=0.001)
+    13
+    """
+    return 2 * most_in_a_hand(problem.n, problem.m, problem.agents, risk) + _SPARE
+
+
+@lru_cache(maxsize=256)
+def frugal_plan(problem: Problem, risk: float) -> FrugalPlan:
+    """The plan of `frugal-top` that spends the whole horizon.
+
+    >>> plan = frugal_plan(Problem(n=588, m=1, agents=10, horizon=12_000), risk=0.001)
+    >>> plan.local_sizes[0], plan.local_sizes[-1], plan.shared_sizes
+    (59, 5, (50, 26, 14, 7, 4, 2))
+    """
+    stages = _Stages(problem, risk)
+    pulls = _spend(stages.open, exponent(problem.m), stages.time, problem.horizon)
+    # What rounding left over goes to the last round.
+    pulls[-1] += (problem.horizon - stages.time(pulls)) * problem.agents // stages.shared[-1]
+    cut = len(stages.local) - 1
+    return FrugalPlan(tuple(stages.local), tuple(pulls[:cut]), tuple(stages.shared), tuple(pulls[cut:]))
+
+
+@lru_cache(maxsize=256)
+def smallest_frugal_horizon(n: int, m: int, agents: int, risk: float) -> int:
+    """One pull an arm in the first stage, and what the later ones then cost."""
+    stages = _Stages(Problem(n, m, agents, 1), risk)
+    return stages.time(_pulls(stages.open, exponent(m), scale=1))
+
+
+class NonIIDPlan(msgspec.Struct, frozen=True):
+    """Every round of a run of `frugal-top-noniid`."""
+
+    sizes: tuple[int, ...]
+    """Arms still open when each round begins."""
+    pulls: tuple[int, ...]
+    """Pulls that each open arm has had from each agent when the round ends."""
+
+
+@lru_cache(maxsize=256)
+def noniid_plan(problem: Problem) -> NonIIDPlan:
+    """The plan of `frugal-top-noniid`: every agent pulls every open arm, and the whole horizon is spent.
+
+    >>> noniid_plan(Problem(n=10, m=1, agents=3, horizon=1_000))
+    NonIIDPlan(sizes=(10, 6, 3, 2), pulls=(41, 64, 115, 178))
+    """
+    sizes = _down_to_two(problem.n, _NONIID_SHRINK)
+    pulls = _spend(sizes, exponent(problem.m), partial(_everyone_time, sizes), problem.horizon)
+    pulls[-1] += (problem.horizon - _everyone_time(sizes, pulls)) // sizes[-1]
+    return NonIIDPlan(*_without_idle(sizes, pulls))
+
+
+def smallest_noniid_horizon(n: int, m: int) -> int:
+    """One pull an arm by every agent in the first round, and what the later ones then cost."""
+    sizes = _down_to_two(n, _NONIID_SHRINK)
+    return _everyone_time(sizes, _pulls(sizes, exponent(m), scale=1))
+
+
+def _everyone_time(sizes: list[int], pulls: list[int]) -> int:
+    return sum(size * more for size, more in zip(sizes, _new(pulls), strict=True))
+
+
+class _Stages:
+    """Sizes of the stages of `frugal-top`, and the time that pulls take in them."""
+
+    def __init__(self, problem: Problem, risk: float) -> None:
+        self._agents = agents = problem.agents
+        keep = arms_to_hand_over(problem, risk)
+        self.local = _shrinking(-(-problem.n // agents), keep, _LOCAL_SHRINK)
+        small, large = divmod(problem.n, agents)  # `large` agents hold one arm more than the others
+        left = self.local[-1]
+        handed_over = large * min(left, small + 1) + (agents - large) * min(left, small)
+        self.shared = _down_to_two(handed_over, _SHARED_SHRINK)
+        self.open = [agents * size for size in self.local[:-1]] + self.shared
+
+    def time(self, pulls: list[int]) -> int:
+        cut, new = len(self.local) - 1, _new(pulls)
+        local = sum(size * more for size, more in zip(self.local[:-1], new[:cut], strict=True))
+        shared = zip(self.shared, new[cut:], strict=True)
+        return local + sum(balanced_time(size, more, self._agents) for size, more in shared)
+
+
+def _spend(sizes: list[int], power: float, time: Callable[[list[int]], int], horizon: int) -> list[int]:
+    """The most pulls in proportion to size^-power that fit into the horizon."""
+    low, high = 1.0, float(horizon + 1)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if time(_pulls(sizes, power, middle)) <= horizon else (low, middle)
+    return _pulls(sizes, power, low)
+
+
+def _pulls(sizes: list[int], power: float, scale: float) -> list[int]:
+    """Pulls an arm has had when each stage ends: `scale` in the first, never fewer than in the stage before."""
+    return [math.floor(scale * (sizes[0] / size) ** power + 1e-9) for size in sizes]
+
+
+def _without_idle(sizes: list[int], pulls: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The rounds in which something is pulled; what an idle one would settle, the one before it does."""
+    busy = [r for r, more in enumerate(_new(pulls)) if more]
+    return tuple(sizes[r] for r in busy), tuple(pulls[r] for r in busy)
+
+
+def _new(pulls: list[int]) -> list[int]:
+    return [after - before for before, after in zip([0, *pulls[:-1]], pulls, strict=True)]
+
+
+def _down_to_two(start: int, factor: float) -> list[int]:
+    """Sizes from `start` to 2, each smaller than the one before by the same factor, `factor` or a little more.
+
+    >>> _down_to_two(40, 1.7)
+    [40, 22, 12, 7, 4, 2]
+    """
+    steps = int(math.log(start / 2) / math.log(factor)) if start > 2 else 0
+    ratio = (2 / start) ** (1 / steps) if steps else 0.0
+    return list(dict.fromkeys([start, *(max(2, round(start * ratio**step)) for step in range(1, steps + 1))]))
+
+
+def _shrinking(start: int, end: int, factor: float) -> list[int]:
+    """Sizes from `start` down to `end`, each smaller than the one before by about `factor`."""
+    sizes = [start]
+    while sizes[-1] > end:
+        sizes.append(max(end, min(sizes[-1] - 1, int(sizes[-1] / factor))))
+    return sizes

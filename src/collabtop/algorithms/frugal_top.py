@@ -1,0 +1,79 @@
+"""Frugal-Top: agents prune hands of their own without a word, hand over the few arms left, and finish together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from collabtop.algorithms.base import Algorithm
+from collabtop.algorithms.dealing import pull_balanced
+from collabtop.algorithms.elimination import settle, settle_rest
+from collabtop.algorithms.frugal_plan import FrugalPlan, frugal_plan, smallest_frugal_horizon
+from collabtop.errors import InputError
+from collabtop.problem import Problem
+from collabtop.protocol.messages import Hand, Ints, Prune
+from collabtop.protocol.scoreboard import Scoreboard
+from collabtop.protocol.team import Team
+
+
+@dataclass(frozen=True)
+class FrugalTop(Algorithm):
+    """The one to use for IID arms: few words, few round trips, and the whole horizon spent.
+
+    Args:
+        risk: the chance that the shuffle deals some agent more of the best m than it is prepared for. It is
+            part of the error bound; a smaller risk means more arms handed over.
+
+    >>> import collabtop as ct
+    >>> arms = ct.BernoulliArms([0.9] + [0.4] * 99)
+    >>> result = ct.identify(arms, m=1, agents=4, horizon=2_000, algorithm=ct.FrugalTop(), seed=1)
+    >>> result.top, result.words, result.round_trips
+    ([0], 141, 5)
+    """
+
+    name: ClassVar[str] = "frugal-top"
+    iid_only: ClassVar[bool] = True
+    risk: float = 0.001
+
+    def __post_init__(self) -> None:
+        if not 0 < self.risk < 1:
+            raise InputError(f"risk is {self.risk}, but a probability between 0 and 1 is needed")
+
+    def smallest_horizon(self, problem: Problem) -> int:
+        """One pull an arm before the first elimination."""
+        return smallest_frugal_horizon(problem.n, min(problem.m, problem.n - problem.m), problem.agents, self.risk)
+
+    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+        """Local stages in one exchange, then shared rounds."""
+        plan = frugal_plan(problem, self.risk)
+        board, live = Scoreboard(problem.n), np.arange(problem.n)
+        pulls_so_far, r = 0, 0
+        if plan.local_pulls:
+            live, pulls_so_far, r = prune(team, problem.n, plan, board, rng), plan.local_pulls[-1], 1
+        keep = [*plan.shared_sizes[1:], 0]
+        to_accept = problem.m
+        for size, pulls in zip(keep, plan.shared_pulls, strict=True):
+            if not 0 < to_accept < len(live):
+                break
+            team.begin_round("shared", live=len(live))
+            new = pulls - pulls_so_far
+            board.add(live, pull_balanced(team, live, new, all_live=len(live) == problem.n), new)
+            settled = settle(live, board.means(live), to_accept, size, rng)
+            board.accept(settled.accepted, r, "shared")
+            board.reject(settled.rejected, r, "shared")
+            live, to_accept, pulls_so_far, r = settled.live, problem.m - board.accepted, pulls, r + 1
+        settle_rest(board, live, to_accept, r - 1, "shared")
+        return board
+
+
+def prune(team: Team, n: int, plan: FrugalPlan, board: Scoreboard, rng: np.random.Generator) -> Ints:
+    """Agents prune their hands on their own; the arms that they hand over."""
+    team.begin_round("local", live=n)
+    sizes, pulls = np.array(plan.local_sizes[1:]), np.array(plan.local_pulls)
+    question = Prune(int(rng.integers(2**31)), sizes, pulls, free=("sizes", "pulls"))
+    hands = team.ask_all(question, Hand)
+    for hand in hands:
+        board.add(hand.arms, hand.means * plan.local_pulls[-1], plan.local_pulls[-1])
+    return np.concatenate([hand.arms for hand in hands])

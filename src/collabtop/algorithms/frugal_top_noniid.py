@@ -1,0 +1,73 @@
+"""Frugal-Top for arms that look different to each agent: survivors as bitmaps, means with the bits they deserve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from collabtop.algorithms.base import Algorithm
+from collabtop.algorithms.elimination import settle, settle_rest
+from collabtop.algorithms.frugal_plan import noniid_plan, smallest_noniid_horizon
+from collabtop.errors import InputError
+from collabtop.problem import Problem
+from collabtop.protocol.messages import CoarseMeans, Flags, PullOpen, Reals
+from collabtop.protocol.scoreboard import Scoreboard
+from collabtop.protocol.team import Team
+
+
+@dataclass(frozen=True)
+class FrugalTopNonIID(Algorithm):
+    """The one to use for non-IID arms: all agents pull all open arms, and send few bits for each.
+
+    Args:
+        coarseness: how much rounding may add to the sampling variance of a mean, as a share of it.
+
+    >>> import collabtop as ct
+    >>> arms = ct.HeterogeneousArms([[0.9, 0.1], [0.6, 0.7], [0.2, 0.2]])
+    >>> result = ct.identify(arms, m=1, horizon=4_000, algorithm=ct.FrugalTopNonIID(), seed=1)
+    >>> result.top, result.bits
+    ([1], 72)
+    """
+
+    name: ClassVar[str] = "frugal-top-noniid"
+    coarseness: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.coarseness < 1:
+            raise InputError(f"coarseness is {self.coarseness}, but a share of at least 0 and below 1 is needed")
+
+    def smallest_horizon(self, problem: Problem) -> int:
+        """Every agent pulls every arm once before the first elimination."""
+        return smallest_noniid_horizon(problem.n, min(problem.m, problem.n - problem.m))
+
+    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+        """Pull all open arms everywhere, average, keep those nearest to the border."""
+        plan = noniid_plan(problem)
+        board, live = Scoreboard(problem.n), np.arange(problem.n)
+        survived: Flags | None = None  # nobody has to be told that all arms are open at first
+        r, to_accept, so_far = 0, problem.m, 0
+        for keep, pulls in zip([*plan.sizes[1:], 0], plan.pulls, strict=True):
+            if not 0 < to_accept < len(live):
+                break
+            team.begin_round("shared", live=len(live))
+            new = pulls - so_far
+            sums = pull_open(team, len(live), survived, new, self.coarseness)
+            board.add(live, sums, new * problem.agents)
+            settled = settle(live, board.means(live), to_accept, keep, rng)
+            board.accept(settled.accepted, r, "shared")
+            board.reject(settled.rejected, r, "shared")
+            survived = np.isin(live, settled.live, assume_unique=True)
+            r, live, to_accept, so_far = r + 1, settled.live, problem.m - board.accepted, pulls
+        settle_rest(board, live, to_accept, r - 1, "shared")
+        return board
+
+
+def pull_open(team: Team, live: int, survived: Flags | None, times: int, coarseness: float) -> Reals:
+    """Every agent pulls every open arm; the sums over all agents, as far as their coarse means tell."""
+    question = PullOpen(survived, times, coarseness, free=("times", "coarseness"))
+    sums = np.zeros(live)
+    for answer in team.ask_all(question, CoarseMeans):
+        sums += answer.means() * times
+    return sums

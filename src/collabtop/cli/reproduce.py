@@ -1,0 +1,92 @@
+"""`collabtop reproduce`: the paper's experimental section, measured again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+import collabtop as ct
+from collabtop.cli.errors import resumable
+from collabtop.cli.output import examples, print_json, print_tables
+from collabtop.errors import FileError, InputError
+from collabtop.report.reproduction import Reproduction, Settings, measure, write_report
+
+reproduce_examples = examples(
+    "collabtop reproduce --quick",
+    "collabtop reproduce --out report --jobs 2",
+    "collabtop reproduce --deep --means means.txt --group-means group_means.txt",
+    "collabtop reproduce --movielens ml-25m.zip",
+)
+
+_QUICK_RUNS, _RUNS = 20, 100
+_COLOURS = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
+
+
+def reproduce(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the report, its figures and the studies go.")] = Path(
+        "reproduction"
+    ),
+    runs: Annotated[
+        int | None, typer.Option(min=2, help=f"Runs a point: {_RUNS}, or {_QUICK_RUNS} with --quick, if left out.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer points and runs: seconds, not a minute.")] = False,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also what 100 runs cannot decide: horizons for error .01, growth with n.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed, other runs.")] = 0,
+    jobs: Annotated[int | None, typer.Option(min=1, help="How many processes; all cores if left out.")] = None,
+    means: Annotated[Path | None, typer.Option(metavar="FILE", help="The IID arms: one mean a line.")] = None,
+    group_means: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The non-IID arms: an arm a line, an agent a column.")
+    ] = None,
+    movielens: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="A MovieLens release as downloaded, for both.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print what came out as JSON, and nothing else.")] = False,
+) -> None:
+    """Redo the paper's experiments: twelve panels, and each of its statements beside what was measured."""
+    if quick and deep:
+        raise InputError("--quick and --deep exclude each other")
+    iid, groups, source = _arms(means, group_means, movielens)
+    settings = Settings(
+        iid, groups, source, runs=runs or (_QUICK_RUNS if quick else _RUNS), seed=seed, quick=quick, deep=deep
+    )
+    with resumable():
+        made = measure(settings, out, jobs=jobs, progress=not json)
+        files = write_report(made, out, jobs=jobs)
+    if json:
+        print_json({**made.to_dict(), "files": {name: str(path) for name, path in files.items()}})
+        return
+    print_tables(_table(made))
+    typer.echo(f"The report is in {files['html']} (also {files['markdown'].name}), the figures in {files['figures']}")
+
+
+def _arms(
+    means: Path | None, group_means: Path | None, movielens: Path | None
+) -> tuple[ct.BernoulliArms, ct.HeterogeneousArms, str]:
+    if movielens is not None:
+        if means is not None or group_means is not None:
+            raise InputError("--movielens brings both kinds of arms: leave out --means and --group-means")
+        return ct.datasets.movielens(movielens), ct.datasets.movielens_groups(movielens), movielens.name
+    iid = ct.datasets.movielens_like() if means is None else ct.read_arms(means)
+    groups = ct.datasets.movielens_like_groups() if group_means is None else ct.read_arms(group_means)
+    if not isinstance(iid, ct.BernoulliArms):
+        raise FileError(f"{means}: several columns, but one mean an arm is needed")
+    if not isinstance(groups, ct.HeterogeneousArms):
+        raise FileError(f"{group_means}: one column, but a mean for each agent is needed")
+    embedded = "the embedded stand-in for the paper's"
+    names = [embedded if file is None else file.name for file in (means, group_means)]
+    return iid, groups, names[0] if names[0] == names[1] else f"{names[0]} (IID), {names[1]} (non-IID)"
+
+
+def _table(made: Reproduction) -> Table:
+    table = Table(box=SIMPLE_HEAD)
+    for name in ("", "the paper says", "verdict"):
+        table.add_column(name, no_wrap=name != "the paper says")
+    for one in made.statements:
+        table.add_row(one.name, one.says, f"[{_COLOURS[one.verdict]}]{one.verdict}[/]")
+    return table

@@ -1,0 +1,40 @@
+"""Whole numbers packed into as many bits each as their largest value needs."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Packed(msgspec.Struct, frozen=True):
+    """Whole numbers from 0 to 2^width - 1, one after the other in `data`; `count` and `width` both sides know.
+
+    >>> packed = Packed.of(np.array([3, 0, 7]), largest=7)
+    >>> packed.width, len(packed.data), packed.bits
+    (3, 2, 9)
+    >>> packed.unpack()
+    array([3, 0, 7])
+    """
+
+    count: int
+    width: int
+    data: bytes
+
+    @classmethod
+    def of(cls, numbers: NDArray[np.int64], largest: int) -> Packed:
+        """Pack numbers from 0 to `largest`."""
+        width = max(1, largest.bit_length())
+        digits = (numbers[:, None] >> np.arange(width)) & 1
+        return cls(len(numbers), width, np.packbits(digits.astype(np.uint8)).tobytes())
+
+    def unpack(self) -> NDArray[np.int64]:
+        """The numbers."""
+        digits = np.unpackbits(np.frombuffer(self.data, np.uint8), count=self.count * self.width)
+        numbers: NDArray[np.int64] = digits.reshape(self.count, self.width) @ (1 << np.arange(self.width))
+        return numbers
+
+    @property
+    def bits(self) -> int:
+        """What the numbers take; filling up the last byte is the transport's."""
+        return self.count * self.width

@@ -1,0 +1,106 @@
+"""Horizons for error .01: a pilot finds the neighbourhood, many runs there find the horizon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from collabtop.algorithms.base import Algorithm
+from collabtop.algorithms.kzz import KZZ
+from collabtop.arms import BernoulliArms
+from collabtop.problem import Problem, complexity
+from collabtop.report.crossing import Crossing, fit_crossing
+from collabtop.report.evidence import Crossed, Line
+from collabtop.report.experiments import AGENTS, IID, iid_algorithms
+from collabtop.studies.grid import Study
+from collabtop.studies.table import PointSummary, StudyTable
+
+RunStudy = Callable[[str, Study], StudyTable]
+"""Makes a study's runs under a name, or finds them made."""
+
+_PILOT = tuple(0.5 * 2**step for step in range(8))  # times H / K
+_AROUND = (0.78, 0.88, 1.0, 1.13, 1.28)
+_PILOT_RUNS, _FINE_RUNS = 100, 2_000  # five horizons around the crossing: 10,000 runs near it
+_CREWS = (1, 2, 5, 20, 50, 100)
+
+
+class Place:
+    """One algorithm in one setting whose crossing is wanted."""
+
+    def __init__(self, algorithm: Algorithm, m: int, agents: int) -> None:
+        self.algorithm, self.m, self.agents = algorithm, m, agents
+        self.line = Line(algorithm.title, algorithm.options.get("schedule"))
+
+    @property
+    def name(self) -> str:
+        """For a folder."""
+        schedule = f"-{self.line.schedule}" if self.line.schedule else ""
+        return f"{self.line.algorithm}{schedule}-m{self.m}-k{self.agents}"
+
+
+def wanted_places() -> list[Place]:
+    """C2 and C3: the paper's K = 10. T3: collab-top-iid, and what the package has beyond it, at other K."""
+    compared = [one for one in iid_algorithms() if not (isinstance(one, KZZ) and one.balanced)]
+    others = [one for one in compared if not isinstance(one, KZZ)]
+    places = [Place(algorithm, m, AGENTS) for m in (1, 8) for algorithm in compared]
+    return places + [Place(algorithm, 1, k) for k in _CREWS for algorithm in others]
+
+
+def find_crossings(
+    arms: BernoulliArms,
+    places: Sequence[Place],
+    run: RunStudy,
+    *,
+    seed: int,
+    runs: tuple[int, int] = (_PILOT_RUNS, _FINE_RUNS),
+) -> tuple[Crossed, ...]:
+    """The horizon for error .01 of each place that has one within reach."""
+    found = []
+    for place in places:
+        at = _crossing(arms, place, run, seed, runs)
+        if at is not None:
+            found.append(Crossed(place.line, place.m, place.agents, at))
+    return tuple(found)
+
+
+def _crossing(arms: BernoulliArms, place: Place, run: RunStudy, seed: int, runs: tuple[int, int]) -> Crossing | None:
+    unit = complexity(arms, place.m) / place.agents
+    least = place.algorithm.smallest_horizon(Problem(arms.n, place.m, place.agents, 1))
+
+    def points(stage: str, horizons: Sequence[float], each: int) -> list[PointSummary]:
+        whole = sorted({max(least, round(horizon)) for horizon in horizons})
+        study = Study(
+            arms={IID: arms},
+            algorithms=place.algorithm,
+            m=place.m,
+            agents=place.agents,
+            horizon=whole,
+            runs=each,
+            seed=seed,
+        )
+        return run(f"{place.name}-{stage}", study).points()
+
+    pilot = points("pilot", [unit * factor for factor in _PILOT], runs[0])
+    rough = _fit(pilot)
+    if rough is None:
+        return None
+    fine = points("fine", [rough.horizon * factor for factor in _AROUND], runs[1])
+    near = _fit(fine)
+    if near is None or not fine[0].horizon <= near.horizon <= fine[-1].horizon:
+        # The pilot was off: once more, around what the many runs say.
+        again = _fit([*pilot, *fine])
+        if again is None:
+            return None
+        near = _fit(points("again", [again.horizon * factor for factor in _AROUND], runs[1]))
+    return near
+
+
+def _fit(points: Sequence[PointSummary]) -> Crossing | None:
+    """Only where errors are rare is log error anything like a line."""
+    some = sorted((point for point in points if point.error <= 0.3), key=lambda point: point.horizon)
+    # Of several points without a wrong answer the first says it all.
+    last = next((place for place, point in enumerate(some) if point.wrong == 0), len(some)) + 2
+    some = some[:last]
+    if len(some) < 2:
+        return None
+    columns = [[getattr(point, name) for point in some] for name in ("horizon", "wrong", "runs")]
+    return fit_crossing(*columns)
