@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.catalogue import make_algorithm
-from collabtop.algorithms.collab_top_iid import CollabTopIID
-from collabtop.algorithms.collab_top_noniid import CollabTopNonIID
 from collabtop.arms import Arms
 from collabtop.arms.draws import coordinator_rng
+from collabtop.choice import choose
 from collabtop.errors import HorizonError, InputError, ProtocolError, SettingError
 from collabtop.problem import Problem
 from collabtop.protocol.agent import Setup
@@ -23,13 +21,19 @@ from collabtop.protocol.team import Team
 from collabtop.result import Result, observed_of
 from collabtop.teams.in_process import LocalTeam
 
+DEFAULT_MAX_HORIZON = 10_000_000
+"""The limit of a run with a confidence, where none is given: arms that tie are never told apart."""
+
 
 def identify(
     arms: Arms,
     m: int,
     *,
     agents: int | None = None,
-    horizon: int,
+    horizon: int | None = None,
+    confidence: float | None = None,
+    tolerance: float = 0.0,
+    max_horizon: int | None = None,
     algorithm: str | Algorithm = "auto",
     options: dict[str, Any] | None = None,
     seed: int | None = None,
@@ -42,7 +46,11 @@ def identify(
             arms of your own (the paper's I).
         m: how many are wanted (m).
         agents: how many agents share the work (K); arms that differ from agent to agent know it themselves.
-        horizon: how many pulls each agent may make (T).
+        horizon: how many pulls each agent may make (T): all of them are spent.
+        confidence: instead of a horizon, stop as soon as the answer is right with this probability.
+        tolerance: with a confidence, an arm this little worse than the m-th best is right as well.
+        max_horizon: with a confidence, the most pulls an agent may make; 10,000,000 if left out. A run that
+            meets it says that it is not sure (`result.sure`) and which arms are open.
         algorithm: a name (`available_algorithms()`), an algorithm object with its options, or `"auto"`: the
             best for the kind of arms.
         options: options of an algorithm given by name.
@@ -61,12 +69,15 @@ def identify(
     >>> result = ct.identify(arms, m=2, agents=3, horizon=1_000, seed=7)
     >>> result.top
     ['x', 'y']
-    >>> result.algorithm, result.options
-    ('collab-top-iid', {'schedule': 'full'})
+    >>> result.algorithm, result.time
+    ('frugal-top', 1000)
+    >>> ct.identify(arms, m=2, agents=3, confidence=0.99, seed=7).sure
+    True
     """
     seed = secrets.randbits(63) if seed is None else _whole("seed", seed, least=0)
-    chosen, why = _algorithm(algorithm, options or {}, _are_arms(arms))
-    problem = check_run_arguments(arms, m, agents, horizon, chosen)
+    limit = _limit(horizon, confidence, tolerance, max_horizon)
+    chosen, why = choose(algorithm, options or {}, _are_arms(arms), confidence, tolerance)
+    problem = check_run_arguments(arms, m, agents, limit, chosen)
     crew = _team(team)
 
     mirrored = 2 * problem.m > problem.n  # look for the n - m worst instead, and return the rest
@@ -86,6 +97,7 @@ def identify(
         agents=problem.agents,
         horizon=problem.horizon,
         seed=seed,
+        confidence=chosen.options.get("confidence"),
         labels=arms.labels,
         estimates=board.verdict(mirrored=mirrored),
         rounds=crew.meter.rounds(),
@@ -145,20 +157,17 @@ def _whole(name: str, value: Any, least: int) -> int:
     return number
 
 
-def _algorithm(algorithm: str | Algorithm, options: dict[str, Any], arms: Arms) -> tuple[Algorithm, str]:
-    if isinstance(algorithm, Algorithm):
-        if options:
-            raise InputError("options go with an algorithm's name; this algorithm object has its own")
-        return algorithm, "asked for"
-    if not isinstance(algorithm, str):
-        raise InputError(f"algorithm is {algorithm!r:.80}, but a name or an algorithm object is needed")
-    if algorithm != "auto":
-        return make_algorithm(algorithm, **options), "asked for"
-    if options:
-        raise InputError(f"options {sorted(options)} need an algorithm: name one")
-    if arms.iid:
-        return CollabTopIID(schedule="full"), "the arms are the same for all agents: few words, full horizon"
-    return CollabTopNonIID(schedule="full"), "the arms differ from agent to agent: all must pull all, full horizon"
+def _limit(horizon: int | None, confidence: float | None, tolerance: float, max_horizon: int | None) -> int:
+    if (horizon is None) == (confidence is None):
+        both = "both were given" if horizon is not None else "neither was given"
+        raise InputError(f"give exactly one of horizon and confidence: {both}")
+    if horizon is not None:
+        if max_horizon is not None:
+            raise InputError("max_horizon goes with confidence; horizon is the limit already")
+        if tolerance != 0:
+            raise InputError("tolerance goes with confidence; a run to a horizon makes no promise it could loosen")
+        return horizon
+    return DEFAULT_MAX_HORIZON if max_horizon is None else _whole("max_horizon", max_horizon, least=1)
 
 
 def _check(algorithm: Algorithm, arms: Arms, problem: Problem) -> None:
@@ -174,7 +183,8 @@ def _check(algorithm: Algorithm, arms: Arms, problem: Problem) -> None:
     if problem.horizon < smallest:
         raise HorizonError(
             f"horizon is {problem.horizon}, but {problem.n} arms and {problem.agents} agents need at least "
-            f"{smallest} with {algorithm.title} (one pull an arm before the first elimination)",
+            f"{smallest} with {algorithm.title} (one pull an arm before the first elimination, and all rounds "
+            "within the horizon)",
             smallest,
         )
 
