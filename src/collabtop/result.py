@@ -8,11 +8,13 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from collabtop.arms.base import Ints, Reals
+from collabtop.doubts import doubts
 from collabtop.protocol.ledger import Ledger, Round
 from collabtop.protocol.scoreboard import Estimates
 
@@ -103,6 +105,11 @@ class Result:
         arms = sorted(self.estimates.guesses)
         return [self.labels[arm] for arm in arms] if self.labels else arms
 
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What speaks against the answer: a horizon that could not tell the border apart, with the numbers."""
+        return doubts(self.estimates, self.horizon, self.labels, sure=self.sure)
+
     @property
     def time(self) -> int:
         """Time steps used, at most the horizon."""
@@ -152,6 +159,7 @@ class Result:
             "confidence": self.confidence,
             "sure": self.sure,
             "open": self.open,
+            "warnings": list(self.warnings),
             "top": self.top,
             "top_indices": self.top_indices,
             "time": self.time,
@@ -185,7 +193,12 @@ class Result:
             console.print(self)
         return captured.get().rstrip()
 
-    def __rich__(self) -> Table:
+    def __rich__(self) -> RenderableType:
+        if not self.warnings:
+            return self._table()
+        return Group(self._table(), *(Text(f"warning: {line}", style="yellow") for line in self.warnings))
+
+    def _table(self) -> Table:
         table = Table(
             title=f"The best {self.m} of {self.n:,} arms by {self.algorithm}, {self.agents:,} agents, seed {self.seed}",
             caption=f"time {self.time:,} of {self.horizon:,}   pulls {self.pulls:,}   words {self.words:,}   "
