@@ -32,6 +32,8 @@ from collabtop.errors import PullError as PullError
 from collabtop.errors import SettingError as SettingError
 from collabtop.errors import StudyError as StudyError
 from collabtop.errors import UnknownAlgorithmError as UnknownAlgorithmError
+from collabtop.planning import Plan as Plan
+from collabtop.planning import plan as plan
 from collabtop.problem import Problem as Problem
 from collabtop.problem import complexity as complexity
 from collabtop.problem import error_bound as error_bound

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +37,7 @@ def border(estimates: Estimates) -> Border | None:
     >>> run = ct.identify(ct.BernoulliArms([0.9, 0.5, 0.4]), m=1, agents=2, horizon=300, algorithm="uniform", seed=1)
     >>> found = border(run.estimates)
     >>> found.rejected, round(found.gap, 2), round(found.standard_error, 2)
-    (1, 0.34, 0.04)
+    (1, 0.38, 0.04)
     """
     accepted, good_means, good_pulls = estimates.known("accepted")
     rejected, bad_means, bad_pulls = estimates.known("rejected")
@@ -92,8 +91,7 @@ def _needed(found: Border, horizon: int) -> str:
 
 
 def _rounded(number: float) -> int:
-    digits = max(0, int(math.log10(number)) - 1)
-    return round(number / 10**digits) * 10**digits
+    return int(float(f"{number:.2g}"))
 
 
 def _variance(means: Reals, pulls: Ints) -> Reals:

@@ -199,11 +199,10 @@ class Result:
         return Group(self._table(), *(Text(f"warning: {line}", style="yellow") for line in self.warnings))
 
     def _table(self) -> Table:
-        table = Table(
-            title=f"The best {self.m} of {self.n:,} arms by {self.algorithm}, {self.agents:,} agents, seed {self.seed}",
-            caption=f"time {self.time:,} of {self.horizon:,}   pulls {self.pulls:,}   words {self.words:,}   "
-            f"bits {self.bits:,}   round trips {self.round_trips:,}",
-        )
+        title = f"The best {self.m} of {self.n:,} arms by {self.algorithm}, {self.agents:,} agents, seed {self.seed}"
+        spent = f"time {self.time:,} of {self.horizon:,}   pulls {self.pulls:,}"
+        said = f"words {self.words:,}   bits {self.bits:,}   round trips {self.round_trips:,}"
+        table = Table(title=title, caption=f"{spent}\n{said}", min_width=max(len(title), len(spent), len(said)) + 2)
         for column, justify in (("rank", "right"), ("arm", "left"), ("mean", "right"), ("pulls", "right")):
             table.add_column(column, justify=justify)  # type: ignore[arg-type]
         for rank, (label, arm) in enumerate(zip(self.top, self.top_indices, strict=True), 1):
