@@ -91,8 +91,8 @@ class Bench:
         kzz, runs = ALGORITHMS["kzz"], SEARCH_RUNS[cell.n]
         least = kzz.smallest_horizon(ct.Problem(cell.n, cell.m, cell.agents, 1))
         unit = ct.complexity(INSTANCES[cell.instance](cell.n, cell.m), cell.m) / cell.agents
-        low, high = math.log(max(least, unit / 30)), math.log(max(least, unit * 10) + 1)
-        for _ in range(7):
+        low, high = math.log(max(least, unit / 30)), math.log(max(least, unit * 100) + 1)
+        for _ in range(9):
             middle = (low + high) / 2
             point = self.point(cell, kzz, round(math.exp(middle)), runs)
             low, high = (middle, high) if point is None or point.error > ERROR else (low, middle)

@@ -45,7 +45,7 @@ def coarse_means(
     >>> coarse_means(np.array([7.0, 12.0]), 20, 0.16, 0.05, rng).steps
     20
     >>> coarse_means(np.array([700.0, 912.0]), 1_000, 0.16, 0.05, rng).steps
-    177
+    255
     >>> coarse_means(np.array([5.0, 2.5]), 10, 0.0, 0.05, rng)
     CoarseMeans(steps=0, packed=None, exact=array([0.5 , 0.25]), free=())
     """
@@ -64,6 +64,7 @@ def _steps(sums: Reals, times: int, variance: float | None, coarseness: float) -
     counts_suffice = not (sums % 1).any()
     if not variance or not coarseness:
         return times if counts_suffice and variance != 0 else 0
-    # Rounding to steps of width w at random adds a variance of at most w^2 / 4.
-    steps = math.ceil(1 / math.sqrt(4 * coarseness * variance / times))
+    # Rounding to steps of width w at random adds a variance of at most w^2 / 4; no reward has more than 1/4.
+    steps = math.ceil(1 / math.sqrt(4 * coarseness * min(variance, 0.25) / times))
+    steps = (1 << steps.bit_length()) - 1  # as many as the same bits can tell
     return min(steps, times) if counts_suffice else steps

@@ -1,0 +1,56 @@
+import json
+
+import pytest
+
+import collabtop as ct
+
+QUICK = ("--algorithm", "uniform", "--runs", 60, "--seconds", 20, "--jobs", 1)
+
+
+def test_it_prints_a_row_for_each_error_within_the_width(run):
+    result = run("plan", "-n", 8, "-m", 1, "--agents", 2, "--gap", 0.4, "--error", 0.2, "--error", 0.05, *QUICK)
+    assert result.exit_code == 0
+    assert result.stdout.count("uniform") == 2
+    assert "equal gaps of 0.4" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+def test_json_is_the_plan_and_nothing_else(run):
+    result = run("plan", "-n", 8, "-m", 1, "--agents", 2, "--gap", 0.4, *QUICK, "--json")
+    expected = ct.plan(8, 1, 2, gap=0.4, error=[0.01], algorithms=["uniform"], runs=60, seconds=20, jobs=1)
+    assert json.loads(result.stdout) == json.loads(expected.to_json())
+    assert result.stderr == ""
+
+
+def test_without_simulation_there_are_bounds_only(run, means):
+    result = run("plan", "--means", means, "-m", 1, "--agents", 3, "--no-simulation", "--json")
+    told = json.loads(result.stdout)
+    assert told["n"] == 20
+    assert told["rows"][0]["bound_horizon"] > 0
+    assert {row["horizon"] for row in told["rows"]} == {None}
+
+
+def test_a_non_iid_file_knows_its_agents(run, group_means):
+    told = json.loads(run("plan", "--means", group_means, "-m", 1, "--no-simulation", "--json").stdout)
+    assert (told["n"], told["agents"], told["rows"][0]["algorithm"]) == (3, 2, "frugal-top-noniid")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "neither was given"),
+        (["--gap", 0.1], "n is None"),
+        (["-n", 8, "--gap", 0], "gap is 0"),
+        (["-n", 8, "--gap", "wide"], "--gap"),
+        (["-n", 8, "--gap", 0.1, "--error", 2], "error is 2"),
+        (["-n", 8, "--gap", 0.1, "--algorithm", "kz"], "did you mean 'kzz'?"),
+        (["-n", 8, "--gap", 0.1, "--seconds", 0], "seconds is 0"),
+        (["--means", "nowhere.txt"], "nowhere.txt"),
+    ],
+)
+def test_bad_arguments_get_one_line_and_exit_code_2(refused, arguments, message):
+    assert message in refused("plan", "-m", 1, "--agents", 2, *arguments)
+
+
+def test_help_has_examples(run):
+    assert "collabtop plan -n 588 -m 8" in " ".join(run("plan", "--help").stdout.split())

@@ -1,0 +1,158 @@
+"""The planner: which horizon for which error, before anything is pulled."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import collabtop as ct
+
+QUICK = {"runs": 120, "seconds": 30, "jobs": 1}
+
+
+@pytest.fixture(scope="module")
+def small():
+    return ct.plan(16, 1, 4, gap=0.3, error=[0.1, 0.02], algorithms=["frugal-top", "kzz-balanced", "uniform"], **QUICK)
+
+
+def test_a_row_for_each_algorithm_and_error_with_what_a_run_costs(small):
+    assert [(row.algorithm, row.error) for row in small.rows] == [
+        (name, error) for name in ("frugal-top", "kzz-balanced", "uniform") for error in (0.1, 0.02)
+    ]
+    for row in small.rows:
+        assert row.horizon_low <= row.horizon <= row.horizon_high
+        assert row.words > 0
+        assert row.bits > row.words
+        assert row.round_trips >= 1
+        assert row.runs >= 120
+    for often, seldom in zip(small.rows[::2], small.rows[1::2], strict=True):
+        assert often.horizon < seldom.horizon
+
+
+def test_the_horizon_it_names_has_about_the_error_it_says(small):
+    arms = ct.datasets.equal_gaps(16, 1, 0.3)
+    for row in small.rows:
+        study = ct.Study(arms=arms, algorithms=row.algorithm, agents=4, horizon=row.horizon, runs=400, seed=9)
+        error = study.run(jobs=1).points()[0].error
+        assert row.error / 4 < error < row.error * 3
+
+
+def test_by_proof_takes_longer_than_by_simulation_and_frugal_tops_is_the_sharper(small):
+    everything = ct.plan(64, 1, 4, gap=0.2, simulate=False)
+    by_proof = {row.title: row.bound_horizon for row in everything.rows}
+    assert by_proof["frugal-top"] < by_proof["collab-top-iid, paper"]
+    assert by_proof["kzz"] is None
+    assert small.rows[0].bound_horizon > small.rows[0].horizon
+    arms = ct.datasets.equal_gaps(64, 1, 0.2)
+    assert ct.frugal_error_bound(arms, 1, 4, by_proof["frugal-top"]) <= 0.01
+    assert ct.error_bound(arms, 1, 4, by_proof["collab-top-iid, paper"]) <= 0.01
+
+
+def test_words_and_round_trips_by_proof_are_those_of_the_plan(small):
+    frugal, *_ = small.rows
+    assert frugal.words <= frugal.bound_words
+    assert frugal.round_trips <= frugal.bound_round_trips
+    assert (small.rows[-1].bound_words, small.rows[-1].bound_round_trips) == (64, 1)
+
+
+def test_the_same_seed_gives_the_same_plan():
+    def made():
+        return ct.plan(8, 1, 2, gap=0.4, error=0.05, algorithms=["uniform"], runs=60, jobs=1, seed=3)
+
+    assert made() == made()
+
+
+def test_all_that_fit_are_tried_one_agent_or_several_iid_or_not():
+    def titles(*arguments, **more):
+        return [row.title for row in ct.plan(*arguments, simulate=False, **more).rows]
+
+    assert titles(8, 1, 1, gap=0.2)[-3:] == ["sar", "sequential-halving", "confident-top"]
+    assert "sar" not in titles(8, 1, 2, gap=0.2)
+    assert titles(None, 1, means=[[0.9, 0.1], [0.6, 0.8], [0.2, 0.2]]) == [
+        "frugal-top-noniid",
+        "collab-top-noniid, paper",
+        "collab-top-noniid, full",
+        "uniform",
+        "confident-top-noniid",
+    ]
+
+
+def test_one_that_stops_by_itself_gets_the_time_that_it_takes():
+    (row,) = ct.plan(None, 1, 2, means=[0.9, 0.4, 0.3], algorithms=["confident-top"], **QUICK).rows
+    assert row.note == "stops by itself"
+    assert 10 < row.horizon < 1_000
+    assert row.error == 0.01
+
+
+def test_means_may_be_arms_or_a_list_and_n_may_be_left_out():
+    arms = ct.BernoulliArms([0.9, 0.5, 0.4])
+    made = ct.plan(None, 1, 2, means=arms, simulate=False)
+    assert made == ct.plan(3, 1, 2, means=[0.9, 0.5, 0.4], simulate=False)
+    assert made.gap == pytest.approx(0.4)
+    assert made.complexity == pytest.approx(ct.complexity(arms, 1))
+
+
+def test_a_plan_is_a_table_a_dict_and_json(small):
+    text = str(small)
+    assert max(map(len, text.splitlines())) <= 120
+    assert "The best 1 of 16 arms with 4 agents: equal gaps of 0.3" in " ".join(text.split())
+    assert "frugal-top" in text
+    assert json.loads(small.to_json()) == small.to_dict()
+    assert small.to_dict()["rows"][0]["algorithm"] == "frugal-top"
+    with pytest.raises(AttributeError):
+        small.n = 3
+
+
+def test_an_easy_instance_needs_no_more_than_the_smallest_horizon():
+    (row,) = ct.plan(None, 1, 2, means=[1.0, 0.0, 0.0], algorithms=["uniform"], error=0.05, **QUICK).rows
+    assert row.horizon == 3
+    assert "smallest horizon" in row.note
+
+
+def test_when_time_runs_out_the_row_says_so():
+    (row,) = ct.plan(64, 8, 2, gap=0.001, algorithms=["kzz"], runs=10, seconds=1e-9, jobs=1).rows
+    assert (row.horizon, row.words) == (None, None)
+    assert row.note == "not found in the time given"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({}, "give exactly one of gap and means: neither was given"),
+        ({"gap": 0.1, "means": [0.5, 0.4]}, "give exactly one of gap and means: both were given"),
+        ({"gap": 0}, "gap is 0"),
+        ({"gap": 1.5}, "gap is 1.5"),
+        ({"gap": "wide"}, "gap is 'wide', but a number is needed"),
+        ({"gap": float("nan")}, "gap is nan"),
+        ({"gap": 0.1, "n": None}, "n is None"),
+        ({"gap": 0.1, "n": 1}, "n is 1, but a whole number of at least 2"),
+        ({"gap": 0.1, "m": 8}, "m is 8, but of 8 arms at most 7"),
+        ({"gap": 0.1, "m": 0}, "m is 0"),
+        ({"gap": 0.1, "agents": 0}, "agents is 0"),
+        ({"gap": 0.1, "agents": None}, "agents is None"),
+        ({"gap": 0.1, "error": 0}, "error is 0"),
+        ({"gap": 0.1, "error": [0.1, 1.0]}, "error is 1.0"),
+        ({"gap": 0.1, "error": []}, "error is empty"),
+        ({"gap": 0.1, "error": "low"}, "error is 'low'"),
+        ({"gap": 0.1, "runs": 0}, "runs is 0"),
+        ({"gap": 0.1, "seconds": 0}, "seconds is 0"),
+        ({"gap": 0.1, "algorithms": []}, "algorithms is empty"),
+        ({"gap": 0.1, "algorithms": ["best"]}, "algorithm is 'best'"),
+        ({"gap": 0.1, "algorithms": ["sar"]}, "sar runs with 1 agent"),
+        ({"means": [0.5, 0.4]}, "n is 8, but there are 2 means"),
+        ({"means": [0.5, 1.4], "n": None}, "mean lies in"),
+        ({"means": [0.5, 0.5], "n": None}, "ranked 1 and 2 have the same mean: no horizon tells them apart"),
+        ({"means": [[0.5, 0.4], [0.1, 0.2]], "n": None, "agents": 3}, "agents is 3, but the means are for 2 agents"),
+        ({"means": [[0.5, 0.4], [0.1, 0.2]], "n": None, "algorithms": ["kzz"]}, "kzz needs arms that are the same"),
+    ],
+)
+def test_bad_input_is_an_error_that_names_it(arguments, said):
+    with pytest.raises(ct.InputError, match=said):
+        ct.plan(**{"n": 8, "m": 1, "agents": 2, "jobs": 1, **arguments})
+
+
+def test_numbers_may_be_numpys():
+    made = ct.plan(np.int64(8), np.int64(1), np.int32(2), gap=np.float64(0.2), simulate=False)
+    assert (made.n, made.m, made.agents) == (8, 1, 2)
