@@ -16,9 +16,14 @@ from collabtop.algorithms.uniform import Uniform as Uniform
 from collabtop.arms import Arms as Arms
 from collabtop.arms import BernoulliArms as BernoulliArms
 from collabtop.arms import BetaArms as BetaArms
+from collabtop.arms import DatasetArms as DatasetArms
 from collabtop.arms import FunctionArms as FunctionArms
 from collabtop.arms import HeterogeneousArms as HeterogeneousArms
+from collabtop.arms import PullPolicy as PullPolicy
+from collabtop.arms import batch as batch
 from collabtop.arms import read_arms as read_arms
+from collabtop.errors import BudgetError as BudgetError
+from collabtop.errors import CheckpointError as CheckpointError
 from collabtop.errors import CollabtopError as CollabtopError
 from collabtop.errors import FileError as FileError
 from collabtop.errors import HorizonError as HorizonError
@@ -36,9 +41,11 @@ from collabtop.problem import speedup as speedup
 from collabtop.protocol.scoreboard import Scoreboard as Scoreboard
 from collabtop.protocol.team import Team as Team
 from collabtop.result import Result as Result
+from collabtop.resuming import resume as resume
 from collabtop.run import identify as identify
 from collabtop.studies.grid import Study as Study
 from collabtop.studies.table import StudyTable as StudyTable
 from collabtop.teams.in_process import LocalTeam as LocalTeam
+from collabtop.teams.threads import ThreadsTeam as ThreadsTeam
 
 __version__ = "0.1.0"

@@ -15,6 +15,7 @@ from rich.table import Table
 from collabtop.arms.base import Ints, Reals
 from collabtop.protocol.ledger import Ledger, Round
 from collabtop.protocol.scoreboard import Estimates
+from collabtop.spending import Spending
 
 
 class Observed(msgspec.Struct, frozen=True):
@@ -74,6 +75,12 @@ class Result:
         self.ledger = ledger
         """Words and bits by kind of message, direction and round."""
         self._observe = observe
+        self.failures: dict[str, int] = {}
+        """Pulls that failed for good, by candidate: their reward is 0 or they were skipped, as the policy says."""
+        self.retries = 0
+        """Attempts that failed and were made again."""
+        self.spending: Spending | None = None
+        """What the run may cost and did, where it was given a budget."""
 
     @cached_property
     def top_indices(self) -> list[int]:
