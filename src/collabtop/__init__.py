@@ -1,6 +1,7 @@
 """Find the best m of n noisy options with a team of K agents that may hardly talk to each other."""
 
 from collabtop import datasets as datasets
+from collabtop import events as events
 from collabtop.algorithms.base import Algorithm as Algorithm
 from collabtop.algorithms.catalogue import available_algorithms as available_algorithms
 from collabtop.algorithms.catalogue import make_algorithm as make_algorithm
@@ -33,6 +34,8 @@ from collabtop.errors import PullError as PullError
 from collabtop.errors import SettingError as SettingError
 from collabtop.errors import StudyError as StudyError
 from collabtop.errors import UnknownAlgorithmError as UnknownAlgorithmError
+from collabtop.forecast import Forecast as Forecast
+from collabtop.forecast import dry_run as dry_run
 from collabtop.problem import Problem as Problem
 from collabtop.problem import complexity as complexity
 from collabtop.problem import error_bound as error_bound

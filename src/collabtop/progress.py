@@ -11,7 +11,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from collabtop.protocol.events import Event, Exchanged, OnEvent, PullFailed, PullsMade, RoundBegan, RunEnded, RunStarted
+from collabtop.events import Event, Exchanged, OnEvent, PullFailed, PullsMade, RoundBegan, RunEnded, RunStarted
 
 _SECONDS_BETWEEN_LINES = 10.0
 _SECONDS_BETWEEN_UPDATES = 0.2

@@ -10,10 +10,10 @@ import msgspec
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.catalogue import available_algorithms, make_algorithm
 from collabtop.arms import Arms, FunctionArms, PullPolicy
-from collabtop.arms.function import Pull
+from collabtop.arms.function import Pull, as_candidates
 from collabtop.checkpoint import fingerprint, read_header, same_value
 from collabtop.errors import FileError, InputError
-from collabtop.protocol.events import OnEvent
+from collabtop.events import OnEvent
 from collabtop.protocol.log import Header
 from collabtop.protocol.team import Team
 from collabtop.result import Result
@@ -97,6 +97,8 @@ def _arms(
                 "give the same ones again"
             )
         candidates = msgspec.msgpack.decode(header.candidates)
+    candidates = as_candidates(candidates)
+    same_value("the number of candidates", len(candidates), header.n, path)
     return FunctionArms(candidates, pull, labels=header.labels, policy=policy)
 
 

@@ -21,10 +21,10 @@ from collabtop.arms.draws import coordinator_rng
 from collabtop.arms.function import CalledArms, Pull
 from collabtop.checkpoint import make_header, open_log, seed_in
 from collabtop.errors import HorizonError, InputError, ProtocolError, SettingError
+from collabtop.events import OnEvent, RunEnded, RunStarted
 from collabtop.problem import Problem
 from collabtop.progress import progress_display
 from collabtop.protocol.agent import Setup
-from collabtop.protocol.events import OnEvent, RunEnded, RunStarted
 from collabtop.protocol.log import Finished, RunLog
 from collabtop.protocol.recording import RecordedArms, Tape
 from collabtop.protocol.scoreboard import Scoreboard

@@ -15,7 +15,7 @@ from collabtop.arms.base import Ints, Reals
 from collabtop.arms.function import CalledArms
 from collabtop.arms.trials import Try
 from collabtop.errors import FileError
-from collabtop.protocol.events import Event, OnEvent, PullFailed, PullsMade
+from collabtop.events import Event, OnEvent, PullFailed, PullsMade
 from collabtop.protocol.log import Record, Rewards, RunLog, Sums
 
 _SECONDS, _PULLS = 0.01, 4096

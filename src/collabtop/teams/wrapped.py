@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from collabtop.arms import Arms
 from collabtop.arms.base import Ints, Reals
 from collabtop.errors import FileError
+from collabtop.events import Exchanged, RoundBegan
 from collabtop.protocol import wire
 from collabtop.protocol.agent import Setup
-from collabtop.protocol.events import Exchanged, RoundBegan
 from collabtop.protocol.log import Exchange, RunLog
 from collabtop.protocol.messages import Message, Reply, Request
 from collabtop.protocol.recording import Tape
