@@ -21,7 +21,7 @@ def test_the_rounds_of_a_fixed_schedule_are_those_of_the_run(algorithm):
 
 @pytest.mark.parametrize("algorithm", ct.available_algorithms())
 def test_every_algorithm_can_be_forecast(algorithm):
-    agents = 1 if algorithm in ("sar", "sequential-halving") else 3
+    agents = 1 if algorithm in ("sar", "sequential-halving", "kl-lucb") else 3
     forecast = ct.dry_run([f"prompt {i}" for i in range(12)], 1, agents=agents, horizon=500, algorithm=algorithm)
     assert 0 < forecast.fewest <= forecast.most
     assert forecast.pulls <= forecast.most_cost <= 500 * agents * 1.001
@@ -45,7 +45,7 @@ def test_a_dry_run_can_be_read():
 def test_it_raises_what_the_run_would_raise():
     with pytest.raises(ct.HorizonError, match="horizon is 3, but 4 arms"):
         ct.dry_run(list("abcd"), 1, agents=2, horizon=3, algorithm="uniform")
-    with pytest.raises(ct.InputError, match="exactly one of horizon and budget"):
+    with pytest.raises(ct.InputError, match="exactly one of horizon, budget and confidence"):
         ct.dry_run(list("abcd"), 1, agents=2)
 
 

@@ -54,14 +54,14 @@ def test_the_bound_is_that_of_theorem_1_and_at_most_1():
 
 
 def test_the_bound_says_nothing_on_the_embedded_instance_before_75_million_steps():
-    # SPEC, T1: on the 588 arms with m = 8 and K = 10 the bound first says anything at a horizon of 7.5e7 or so;
-    # that is H<8> = 1.18e6 (with H<1> = 61,520 it is 3.9e6).
+    # SPEC, T1: the horizon at which the bound first says anything is 7.5e7 (588 arms, m = 1, K = 10).
     means = ct.datasets.movielens_like()
 
     def first(m):
         log = math.log2(2 * 588)
         return 128 * ct.complexity(means, m) * log * math.log(2 * 588 * log) / 10
 
+    assert first(m=1) == pytest.approx(7.5e7, rel=0.02)
     for m in (1, 8):
         assert ct.error_bound(means, m, 10, math.floor(first(m) * 0.999)) == 1.0
         assert ct.error_bound(means, m, 10, math.ceil(first(m) * 1.001)) < 1.0

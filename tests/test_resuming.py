@@ -18,6 +18,7 @@ import pytest
 import collabtop as ct
 from collabtop.protocol.log import Exchange, Rewards, RunLog, read_log
 
+ONE_AGENT = ("sar", "sequential-halving", "kl-lucb")
 MEANS = [0.15, 0.3, 0.45, 0.6, 0.75, 0.9]
 
 
@@ -62,7 +63,7 @@ def path(tmp_path):
 @pytest.mark.parametrize("algorithm", ct.available_algorithms())
 def test_a_finished_run_is_told_again_without_a_pull(algorithm, team, path, tmp_path):
     pull, m = Counted(tmp_path / "calls"), 1
-    agents = 1 if algorithm in ("sar", "sequential-halving") else 3
+    agents = 1 if algorithm in ONE_AGENT else 3
     asked = {"agents": agents, "horizon": 60, "seed": 5, "team": team, "algorithm": algorithm}
     plain = ct.identify(MEANS, m, pull=pull, **asked)
     with_log = ct.identify(MEANS, m, pull=pull, checkpoint=path, **asked)

@@ -78,10 +78,10 @@ def test_heterogeneous_arms_know_the_number_of_their_agents():
 
 def test_left_out_the_algorithm_is_chosen_by_the_kind_of_arms_and_the_result_says_so():
     iid, mixed = identify(), ct.identify(MIXED, 1, horizon=1_000)
-    assert (iid.algorithm, iid.options) == ("collab-top-iid", {"schedule": "full"})
-    assert (mixed.algorithm, mixed.options) == ("collab-top-noniid", {"schedule": "full"})
-    assert "the same for all agents" in iid.why
-    assert "differ from agent to agent" in mixed.why
+    assert iid.algorithm == "frugal-top"
+    assert mixed.algorithm == "frugal-top-noniid"
+    assert "all agents see the same arms" in iid.why
+    assert "arms differ between agents" in mixed.why
     assert identify(algorithm="kzz").why == "asked for"
 
 

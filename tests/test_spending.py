@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import collabtop as ct
 from collabtop.spending import worst_case
 
-ONE_AGENT = ("sar", "sequential-halving")
+ONE_AGENT = ("sar", "sequential-halving", "kl-lucb")
 
 
 def dearest_best(n, rng):
@@ -85,8 +85,8 @@ def test_a_budget_that_cannot_work_is_refused_before_a_pull_and_says_what_would(
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({}, "exactly one of horizon and budget is needed, and neither is given"),
-        ({"horizon": 10, "budget": 10}, "exactly one of horizon and budget is needed, and both is given"),
+        ({}, "give exactly one of horizon, budget and confidence: none was given"),
+        ({"horizon": 10, "budget": 10}, "horizon and budget were given"),
         ({"horizon": 100, "cost": 2}, "cost goes with budget"),
         ({"budget": 0}, "budget is 0, but a positive number is needed"),
         ({"budget": float("nan")}, "budget is nan"),

@@ -8,8 +8,11 @@ from collabtop.algorithms.catalogue import make_algorithm as make_algorithm
 from collabtop.algorithms.catalogue import register_algorithm as register_algorithm
 from collabtop.algorithms.collab_top_iid import CollabTopIID as CollabTopIID
 from collabtop.algorithms.collab_top_noniid import CollabTopNonIID as CollabTopNonIID
+from collabtop.algorithms.confident_top import ConfidentTop as ConfidentTop
+from collabtop.algorithms.confident_top import ConfidentTopNonIID as ConfidentTopNonIID
 from collabtop.algorithms.frugal_top import FrugalTop as FrugalTop
 from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID as FrugalTopNonIID
+from collabtop.algorithms.kl_lucb import KLLUCB as KLLUCB
 from collabtop.algorithms.kzz import KZZ as KZZ
 from collabtop.algorithms.sar import SAR as SAR
 from collabtop.algorithms.sequential_halving import SequentialHalving as SequentialHalving

@@ -13,9 +13,10 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Ints, Reals
 from collabtop.arms.function import as_candidates, candidate_label
+from collabtop.choice import choose
 from collabtop.problem import Problem
 from collabtop.result import Result
-from collabtop.run import check_run_arguments, choose_algorithm, horizon_or_budget, identify
+from collabtop.run import check_limit, check_run_arguments, identify, limit_of
 from collabtop.spending import Cost, costs_of, worst_case
 
 
@@ -114,10 +115,11 @@ def dry_run(
     (500, 125, 375, 1000.0)
     """
     arms = arms if isinstance(arms, Arms) else _Candidates(as_candidates(arms))
-    chosen, _ = choose_algorithm(algorithm, options or {}, arms)
-    prices = costs_of(arms, cost)
-    horizon, _ = horizon_or_budget(arms, m, agents, horizon, budget, cost if budget is not None else None, chosen)
-    problem = check_run_arguments(arms, m, agents, horizon, chosen)
+    check_limit(horizon, budget, None, None, 0.0, None)
+    chosen, _ = choose(algorithm, options or {}, arms, None, 0.0)
+    limit, prices = limit_of(arms, m, agents, horizon, budget, cost, None, chosen)
+    problem = check_run_arguments(arms, m, agents, limit, chosen)
+    prices = prices or costs_of(arms, cost)
     return _forecast(chosen, arms, problem, prices, seed)
 
 

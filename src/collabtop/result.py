@@ -56,6 +56,7 @@ class Result:
         agents: int,
         horizon: int,
         seed: int,
+        confidence: float | None,
         labels: tuple[str, ...] | None,
         estimates: Estimates,
         rounds: tuple[Round, ...],
@@ -73,6 +74,8 @@ class Result:
         self.horizon = horizon
         self.seed = seed
         """The seed that repeats this run."""
+        self.confidence = confidence
+        """The probability with which the answer was to be right; None for a run to a horizon."""
         self.labels = labels
         self.estimates = estimates
         """What the coordinator learnt of each arm."""
@@ -101,6 +104,17 @@ class Result:
     def top(self) -> list[Any]:
         """The best m arms by label (by number where there are none), best first."""
         return [self.labels[arm] for arm in self.top_indices] if self.labels else list(self.top_indices)
+
+    @property
+    def sure(self) -> bool | None:
+        """Whether the answer has the confidence asked for; None for a run to a horizon, which promises none."""
+        return None if self.confidence is None else not self.estimates.guesses
+
+    @property
+    def open(self) -> list[Any]:
+        """The arms (labels, where there are any) that a run with a confidence could not settle in its time."""
+        arms = sorted(self.estimates.guesses)
+        return [self.labels[arm] for arm in arms] if self.labels else arms
 
     @property
     def time(self) -> int:
@@ -154,7 +168,9 @@ class Result:
         return self.table().to_dataframe(library)
 
     def _repr_html_(self) -> str:
-        summary = f"time {self.time:,} of {self.horizon:,}, pulls {self.pulls:,}, words {self.words:,}, seed {self.seed}"
+        summary = (
+            f"time {self.time:,} of {self.horizon:,}, pulls {self.pulls:,}, words {self.words:,}, seed {self.seed}"
+        )
         return f"<p>The best {self.m} of {self.n:,} by {self.algorithm}: {summary}</p>{self.table()._repr_html_()}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -168,6 +184,9 @@ class Result:
             "agents": self.agents,
             "horizon": self.horizon,
             "seed": self.seed,
+            "confidence": self.confidence,
+            "sure": self.sure,
+            "open": self.open,
             "top": self.top,
             "top_indices": self.top_indices,
             "time": self.time,

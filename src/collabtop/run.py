@@ -13,13 +13,11 @@ import msgspec
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.catalogue import make_algorithm
-from collabtop.algorithms.collab_top_iid import CollabTopIID
-from collabtop.algorithms.collab_top_noniid import CollabTopNonIID
 from collabtop.arms import Arms, FunctionArms, PullPolicy
 from collabtop.arms.draws import coordinator_rng
 from collabtop.arms.function import CalledArms, Pull
 from collabtop.checkpoint import make_header, open_log, seed_in
+from collabtop.choice import choose
 from collabtop.errors import HorizonError, InputError, ProtocolError, SettingError
 from collabtop.events import OnEvent, RunEnded, RunStarted
 from collabtop.problem import Problem
@@ -35,6 +33,9 @@ from collabtop.teams.in_process import LocalTeam
 from collabtop.teams.threads import ThreadsTeam
 from collabtop.teams.wrapped import LoggedTeam, WatchedTeam
 
+DEFAULT_MAX_HORIZON = 10_000_000
+"""The limit of a run with a confidence, where none is given: arms that tie are never told apart."""
+
 
 def identify(
     arms: Any,
@@ -44,6 +45,9 @@ def identify(
     horizon: int | None = None,
     budget: float | None = None,
     cost: Cost | None = None,
+    confidence: float | None = None,
+    tolerance: float = 0.0,
+    max_horizon: int | None = None,
     pull: Pull | None = None,
     policy: PullPolicy | None = None,
     algorithm: str | Algorithm = "auto",
@@ -61,10 +65,14 @@ def identify(
             `BetaArms`, `FunctionArms`, `DatasetArms`, or arms of your own (the paper's I).
         m: how many are wanted (m).
         agents: how many agents share the work (K); arms that differ from agent to agent know it themselves.
-        horizon: how many pulls each agent may make (T).
+        horizon: how many pulls each agent may make (T): all of them are spent.
         budget: instead of a horizon: how many pulls all agents may make together, or with `cost` what they may
             cost. The horizon is the largest that cannot cost more, whichever candidates stay open.
         cost: the price of one pull: a function of a candidate, a number for each, or one for all.
+        confidence: instead of a horizon, stop as soon as the answer is right with this probability.
+        tolerance: with a confidence, an arm this little worse than the m-th best is right as well.
+        max_horizon: with a confidence, the most pulls an agent may make; 10,000,000 if left out. A run that
+            meets it says that it is not sure (`result.sure`) and which arms are open.
         pull: a function that tries a candidate once, `pull(candidate, rng)`, and gives a reward in [0, 1]; it
             may be `async`, or marked with `batch`.
         policy: what happens to pulls that fail: retries, a time limit, and what counts in the end.
@@ -90,16 +98,19 @@ def identify(
     >>> result = ct.identify(arms, m=2, agents=3, horizon=1_000, seed=7)
     >>> result.top
     ['x', 'y']
-    >>> result.algorithm, result.options
-    ('collab-top-iid', {'schedule': 'full'})
+    >>> result.algorithm, result.time
+    ('frugal-top', 1000)
+    >>> ct.identify(arms, m=2, agents=3, confidence=0.99, seed=7).sure
+    True
     """
     arms = as_arms(arms, pull, policy)
-    chosen, why = choose_algorithm(algorithm, options or {}, arms)
+    check_limit(horizon, budget, cost, confidence, tolerance, max_horizon)
+    chosen, why = choose(algorithm, options or {}, arms, confidence, tolerance)
     if seed is None and checkpoint is not None:
         seed = seed_in(checkpoint)
     seed = secrets.randbits(63) if seed is None else _whole("seed", seed, least=0)
-    horizon, prices = horizon_or_budget(arms, m, agents, horizon, budget, cost, chosen)
-    problem = check_run_arguments(arms, m, agents, horizon, chosen)
+    limit, prices = limit_of(arms, m, agents, horizon, budget, cost, max_horizon, chosen)
+    problem = check_run_arguments(arms, m, agents, limit, chosen)
     plan = Plan(arms, problem, chosen, why, seed, make_team(team), budget, prices)
     return run_plan(plan, checkpoint, on_event, progress=progress)
 
@@ -176,6 +187,7 @@ def _result(plan: Plan, arms: Arms, team: Team) -> Result:
         agents=problem.agents,
         horizon=problem.horizon,
         seed=plan.seed,
+        confidence=chosen.options.get("confidence"),
         labels=arms.labels,
         estimates=board.verdict(mirrored=mirrored),
         rounds=team.meter.rounds(),
@@ -237,29 +249,52 @@ def as_arms(arms: Any, pull: Pull | None = None, policy: PullPolicy | None = Non
     )
 
 
-def horizon_or_budget(
+def check_limit(
+    horizon: int | None,
+    budget: float | None,
+    cost: Cost | None,
+    confidence: float | None,
+    tolerance: float,
+    max_horizon: int | None,
+) -> None:
+    """See that exactly one thing ends the run, and that what goes with it is there and nothing else."""
+    given = [
+        name
+        for name, value in (("horizon", horizon), ("budget", budget), ("confidence", confidence))
+        if value is not None
+    ]
+    if len(given) != 1:
+        found = f"{' and '.join(given)} were given" if given else "none was given"
+        raise InputError(f"give exactly one of horizon, budget and confidence: {found}")
+    if cost is not None and budget is None:
+        raise InputError("cost goes with budget: say what the pulls may cost in all")
+    if confidence is None and max_horizon is not None:
+        raise InputError(f"max_horizon goes with confidence; {given[0]} is the limit already")
+    if confidence is None and tolerance != 0:
+        raise InputError(f"tolerance goes with confidence; a run to a {given[0]} makes no promise it could loosen")
+
+
+def limit_of(
     arms: Arms,
     m: int,
     agents: int | None,
     horizon: int | None,
     budget: float | None,
     cost: Cost | None,
+    max_horizon: int | None,
     algorithm: Algorithm,
 ) -> tuple[int, tuple[float, ...] | None]:
-    """The horizon that was given, or that the budget pays for; and the price of a pull of each candidate."""
-    if (horizon is None) == (budget is None):
-        given = "neither" if horizon is None else "both"
-        raise InputError(f"exactly one of horizon and budget is needed, and {given} is given")
+    """The most pulls an agent may make; and with a budget, the price of a pull of each candidate."""
     if horizon is not None:
-        if cost is not None:
-            raise InputError("cost goes with budget: say what the pulls may cost in all")
         return horizon, None
+    if budget is None:
+        most = DEFAULT_MAX_HORIZON if max_horizon is None else _whole("max_horizon", max_horizon, least=1)
+        return most, None
     budget, prices = checked_budget(budget), costs_of(arms, cost)
     problem = _problem(arms, m, agents, 1)
     _check_setting(algorithm, arms, problem)
     inner = min(problem.m, problem.n - problem.m)
-    horizon = horizon_for(algorithm, problem.n, inner or problem.n, problem.agents, budget, prices)
-    return horizon, prices
+    return horizon_for(algorithm, problem.n, inner or problem.n, problem.agents, budget, prices), prices
 
 
 def _whole(name: str, value: Any, least: int) -> int:
@@ -272,23 +307,6 @@ def _whole(name: str, value: Any, least: int) -> int:
     return number
 
 
-def choose_algorithm(algorithm: str | Algorithm, options: dict[str, Any], arms: Arms) -> tuple[Algorithm, str]:
-    """The algorithm that was asked for, or the one for this kind of arms; and why."""
-    if isinstance(algorithm, Algorithm):
-        if options:
-            raise InputError("options go with an algorithm's name; this algorithm object has its own")
-        return algorithm, "asked for"
-    if not isinstance(algorithm, str):
-        raise InputError(f"algorithm is {algorithm!r:.80}, but a name or an algorithm object is needed")
-    if algorithm != "auto":
-        return make_algorithm(algorithm, **options), "asked for"
-    if options:
-        raise InputError(f"options {sorted(options)} need an algorithm: name one")
-    if arms.iid:
-        return CollabTopIID(schedule="full"), "the arms are the same for all agents: few words, full horizon"
-    return CollabTopNonIID(schedule="full"), "the arms differ from agent to agent: all must pull all, full horizon"
-
-
 def _check_setting(algorithm: Algorithm, arms: Arms, problem: Problem) -> None:
     if algorithm.iid_only and not arms.iid:
         raise SettingError(
@@ -296,6 +314,11 @@ def _check_setting(algorithm: Algorithm, arms: Arms, problem: Problem) -> None:
             "them; these differ from agent to agent (use collab-top-noniid or uniform)"
         )
     algorithm.check(problem)
+    if "confidence" in algorithm.options and isinstance(arms, CalledArms) and arms.policy.failures == "skip":
+        raise SettingError(
+            "failures is 'skip', but a confidence cannot be promised when nobody is told how many pulls were skipped; "
+            "use 'zero', 'raise', or a horizon"
+        )
 
 
 def _check(algorithm: Algorithm, arms: Arms, problem: Problem) -> None:
@@ -306,7 +329,8 @@ def _check(algorithm: Algorithm, arms: Arms, problem: Problem) -> None:
     if problem.horizon < smallest:
         raise HorizonError(
             f"horizon is {problem.horizon}, but {problem.n} arms and {problem.agents} agents need at least "
-            f"{smallest} with {algorithm.title} (one pull an arm before the first elimination)",
+            f"{smallest} with {algorithm.title} (one pull an arm before the first elimination, and all rounds "
+            "within the horizon)",
             smallest,
         )
 

@@ -139,14 +139,12 @@ def test_ties_in_the_local_phase_favour_no_arm_number(arms):
     assert statistic < CHI_SQUARE[9]
 
 
-@pytest.mark.xfail(reason="agents break ties between them by their number: the last one's arms are accepted first")
 def test_ties_in_the_local_phase_favour_no_agent():
     _, by_agent = winners(TIES[0], horizon=2_000)
     expected = RUNS * 20 / 4
     assert ((by_agent - expected) ** 2).sum() / (RUNS * 20 * 0.25 * 0.75) * 3 / 4 < CHI_SQUARE[3]
 
 
-@pytest.mark.xfail(reason="ties are cut agent by agent, so that after a round of few pulls hands are out of balance")
 def test_hands_stay_in_balance_after_a_round_in_which_most_arms_tie():
     arms = ct.BernoulliArms(np.random.default_rng(0).uniform(0.1, 0.9, 5_000))
     algorithm = ct.CollabTopIID()

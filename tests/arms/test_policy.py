@@ -267,6 +267,13 @@ def test_a_bad_policy_names_the_argument(more, said):
         ct.PullPolicy(**more)
 
 
+def test_a_confidence_is_not_promised_over_skipped_pulls():
+    with pytest.raises(ct.SettingError, match="failures is 'skip', but a confidence cannot be promised"):
+        ct.identify([0.2, 0.8], 1, pull=flaky, agents=2, confidence=0.9, policy=ct.PullPolicy(failures="skip"))
+    policy = ct.PullPolicy(failures="zero")
+    assert ct.identify([0.2, 0.8], 1, pull=flaky, agents=2, confidence=0.9, seed=1, policy=policy).sure
+
+
 def test_a_policy_has_to_be_one_and_goes_with_a_function():
     with pytest.raises(ct.InputError, match="policy is 'retry', but a PullPolicy is needed"):
         run(flaky, "retry")

@@ -31,7 +31,7 @@ def test_an_algorithm_and_its_options_are_passed_on(run, means):
 
 def test_a_non_iid_file_knows_its_agents(run, group_means):
     found = json.loads(run("identify", "--means", group_means, "-m", 1, "--horizon", 5_000, "--json").stdout)
-    assert (found["agents"], found["algorithm"], found["top"]) == (2, "collab-top-noniid", [1])
+    assert (found["agents"], found["algorithm"], found["top"]) == (2, "frugal-top-noniid", [1])
 
 
 def test_without_a_seed_one_is_drawn_and_reported_and_repeats_the_run(run, means):

@@ -85,9 +85,7 @@ def test_another_process_gives_the_same_numbers():
         "from collabtop.datasets import *;"
         "print(*(a.means.tobytes().hex()[:4000] for a in (movielens_like(), movielens_like_groups())))"
     )
-    outside = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    ).stdout
+    outside = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     here = [arms.means.tobytes().hex()[:4000] for arms in (movielens_like(), movielens_like_groups())]
     assert outside.split() == here
 

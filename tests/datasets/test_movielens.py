@@ -26,9 +26,7 @@ def some_ratings(users=40, halves=False, seed=1):
     stars = [s / 2 for s in range(1, 11)] if halves else [1, 2, 3, 4, 5]
     rows = []
     for place, movie in enumerate(TITLES):
-        rows += [
-            (user, movie, rng.choice(stars), 1_000_000 + user) for user in range(1, users - 8 * place + 1)
-        ]
+        rows += [(user, movie, rng.choice(stars), 1_000_000 + user) for user in range(1, users - 8 * place + 1)]
     return sorted(rows)
 
 
@@ -287,9 +285,7 @@ def test_another_header_is_refused(tmp_path):
         movielens(write_folder(tmp_path, {"ratings.csv": "user,movie\n1,2\n"}))
 
 
-@pytest.mark.parametrize(
-    "text", ["userId,movieId,rating,timestamp\n", "userId,movieId,rating,timestamp\n\n\n"]
-)
+@pytest.mark.parametrize("text", ["userId,movieId,rating,timestamp\n", "userId,movieId,rating,timestamp\n\n\n"])
 def test_a_file_without_a_single_rating_is_refused(tmp_path, text):
     with pytest.raises(FileError, match=r"ratings\.csv holds no ratings"):
         movielens(write_folder(tmp_path, {"ratings.csv": text}))

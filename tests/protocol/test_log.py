@@ -68,7 +68,7 @@ def test_any_byte_changed_in_the_middle_is_noticed(path):
             with suppress(ct.FileError):
                 assert read_log(path) == RECORDS[:2]
         else:
-            with pytest.raises(ct.FileError, match="damaged|no checkpoint"):
+            with pytest.raises(ct.FileError, match=r"damaged|no checkpoint"):
                 read_log(path)
 
 

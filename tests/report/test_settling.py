@@ -26,7 +26,7 @@ def results(arms):
 def every_run():
     arms = ct.BernoulliArms([0.1, 0.9, 0.5, 0.4, 0.3, 0.6, 0.2])
     for name in ct.available_algorithms():
-        limited = name in ("sar", "sequential-halving")
+        limited = name in ("sar", "sequential-halving", "kl-lucb")
         for m in (1,) if name == "sequential-halving" else (1, 3, 5, 7):
             yield ct.identify(arms, m, agents=1 if limited else 2, horizon=2_000, algorithm=name, seed=m)
 

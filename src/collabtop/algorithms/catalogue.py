@@ -11,8 +11,10 @@ from typing import Any
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.collab_top_iid import CollabTopIID
 from collabtop.algorithms.collab_top_noniid import CollabTopNonIID
+from collabtop.algorithms.confident_top import ConfidentTop, ConfidentTopNonIID
 from collabtop.algorithms.frugal_top import FrugalTop
 from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID
+from collabtop.algorithms.kl_lucb import KLLUCB
 from collabtop.algorithms.kzz import KZZ
 from collabtop.algorithms.sar import SAR
 from collabtop.algorithms.sequential_halving import SequentialHalving
@@ -22,6 +24,8 @@ from collabtop.errors import InputError, UnknownAlgorithmError
 _catalogue: dict[str, Callable[..., Algorithm]] = {
     "frugal-top": FrugalTop,
     "frugal-top-noniid": FrugalTopNonIID,
+    "confident-top": ConfidentTop,
+    "confident-top-noniid": ConfidentTopNonIID,
     "collab-top-iid": CollabTopIID,
     "collab-top-noniid": CollabTopNonIID,
     "kzz": KZZ,
@@ -29,6 +33,7 @@ _catalogue: dict[str, Callable[..., Algorithm]] = {
     "uniform": Uniform,
     "sar": SAR,
     "sequential-halving": SequentialHalving,
+    "kl-lucb": KLLUCB,
 }
 
 
@@ -36,7 +41,7 @@ def available_algorithms() -> list[str]:
     """The names that `identify(algorithm=...)` takes.
 
     >>> available_algorithms()[:2]
-    ['collab-top-iid', 'collab-top-noniid']
+    ['frugal-top', 'frugal-top-noniid']
     """
     return list(_catalogue)
 

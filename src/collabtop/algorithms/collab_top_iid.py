@@ -71,7 +71,7 @@ class CollabTopIID(Algorithm):
         r, to_accept, phase = 0, problem.m, "local"  # m_0
         while 0 < to_accept < sizes[r] and balanced(hands):
             team.begin_round(phase, live=sizes[r])
-            hands, accepted = local_elim(team, schedule, r, hands, to_accept)
+            hands, accepted = local_elim(team, schedule, r, hands, to_accept, rng)
             r, to_accept = r + 1, to_accept - accepted
         if r > 0:
             live = hand_over(team, schedule, board, r, open_arms=to_accept > 0)
@@ -94,11 +94,14 @@ def balanced(hands: list[int]) -> bool:
     return max(hands) <= 2 * min(hands)
 
 
-def local_elim(team: Team, schedule: Schedule, r: int, hands: list[int], to_accept: int) -> tuple[list[int], int]:
+def local_elim(
+    team: Team, schedule: Schedule, r: int, hands: list[int], to_accept: int, rng: np.random.Generator
+) -> tuple[list[int], int]:
     """Algorithm 2, LocalElim(r): agents settle arms on their own; the coordinator learns numbers only."""
     free = ("times",) if schedule.known else ()
     team.tell_all(PullHand(schedule.local(r, hands), free=free))
-    border = collab_search(team, hands, sum(hands) - to_accept)  # below: sigma_r(m_r + 1), then sigma_r(m_r)
+    # The value just below the border is that of sigma_r(m_r + 1), the next one that of sigma_r(m_r).
+    border = collab_search(team, hands, sum(hands) - to_accept, rng, rank_is_known=r == 0)
     team.tell(
         {
             k: Border(upper=border.next, lower=border.last, top=held - below)
@@ -107,7 +110,7 @@ def local_elim(team: Team, schedule: Schedule, r: int, hands: list[int], to_acce
     )
     keep = schedule.sizes[r + 1]  # n_{r+1}
     if keep:
-        hands = collab_search(team, hands, keep, rank_is_known=True).below  # |I_{r+1}^k|
+        hands = collab_search(team, hands, keep, rng, rank_is_known=True).below  # |I_{r+1}^k|
     else:
         hands = [0] * len(hands)
     settled = team.ask({k: Cut(held) for k, held in enumerate(hands)}, Accepted)

@@ -125,7 +125,7 @@ def noniid_plan(problem: Problem) -> NonIIDPlan:
     """The plan of `frugal-top-noniid`: every agent pulls every open arm, and the whole horizon is spent.
 
     >>> noniid_plan(Problem(n=10, m=1, agents=3, horizon=1_000))
-    NonIIDPlan(sizes=(10, 6, 3, 2), pulls=(41, 64, 115, 178))
+    NonIIDPlan(sizes=(10, 6, 3, 2), pulls=(52, 80, 144, 204))
     """
     sizes = _down_to_two(problem.n, _NONIID_SHRINK)
     pulls = _spend(sizes, exponent(problem.m), partial(_everyone_time, sizes), problem.horizon)

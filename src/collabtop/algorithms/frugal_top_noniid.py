@@ -29,7 +29,7 @@ class FrugalTopNonIID(Algorithm):
     >>> arms = ct.HeterogeneousArms([[0.9, 0.1], [0.6, 0.7], [0.2, 0.2]])
     >>> result = ct.identify(arms, m=1, horizon=4_000, algorithm=ct.FrugalTopNonIID(), seed=1)
     >>> result.top, result.bits
-    ([1], 72)
+    ([1], 228)
     """
 
     name: ClassVar[str] = "frugal-top-noniid"

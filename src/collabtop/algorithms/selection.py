@@ -4,7 +4,8 @@ The paper's version drops the answer on some inputs and never ends on others (se
 documentation). Here agents show a sample of their sorted values at places known to both sides. The
 coordinator bounds the rank of every value shown from below and above, and asks again only about what
 lies between the last value that is surely below the rank and the first that is surely above it.
-Values are ordered by (value, agent, place), so that ties need no special case: no two are equal.
+Values are ordered by (value, agent, place) on the way, so that no two are equal. If the border then runs
+through equal values, it is moved among them at random, so that no agent is favoured.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from collabtop.protocol import sampling
 from collabtop.protocol.messages import (
     TIES_AFTER,
     TIES_BEFORE,
+    CountTies,
     Ints,
     Message,
     Narrow,
     Reals,
     Sample,
+    Tied,
     Values,
     Window,
 )
@@ -42,7 +45,9 @@ class Selection(msgspec.Struct, frozen=True):
     """The value of the rank after it."""
 
 
-def collab_search(team: Team, held: Sequence[int], rank: int, *, rank_is_known: bool = False) -> Selection:
+def collab_search(
+    team: Team, held: Sequence[int], rank: int, rng: np.random.Generator, *, rank_is_known: bool = False
+) -> Selection:
     """Find the smallest `rank` of the values that the agents hold in order, 1 <= rank < sum(held).
 
     `held` says how many values each agent has; agents without any are not asked. `rank_is_known` says
@@ -67,7 +72,19 @@ def collab_search(team: Team, held: Sequence[int], rank: int, *, rank_is_known: 
             [sampling.between(start, stop) for start, stop in zip(starts, stops, strict=True)],
             [window.values for window in windows.values()],
         )
-    return shown.selection(rank, len(held))
+    found = shown.selection(rank, len(held))
+    return found if found.last < found.next else _share_ties(team, holders, found, rank, rng)
+
+
+def _share_ties(team: Team, holders: list[int], found: Selection, rank: int, rng: np.random.Generator) -> Selection:
+    """Choose at random which of the equal values at the border belong to the smallest `rank`."""
+    ties = team.ask(dict.fromkeys(holders, CountTies(found.last)), Tied)
+    below = [tied.below for tied in ties.values()]
+    chosen = rng.multivariate_hypergeometric([tied.equal for tied in ties.values()], rank - sum(below))
+    cuts = [0] * len(found.below)
+    for agent, smaller, more in zip(ties, below, chosen.tolist(), strict=True):
+        cuts[agent] = smaller + more
+    return Selection(cuts, found.last, found.next)
 
 
 class _Shown:

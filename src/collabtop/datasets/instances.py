@@ -128,9 +128,7 @@ def set_disjointness(X: ArrayLike, delta: float | None = None) -> HeterogeneousA
     limit = 1 / (6 * agents * n)
     step = limit / 2 if delta is None else delta
     if not 0 < step < limit:
-        raise InputError(
-            f"delta is {step}, but {n} elements and {agents} agents need 0 < delta < {limit:.3g}"
-        )
+        raise InputError(f"delta is {step}, but {n} elements and {agents} agents need 0 < delta < {limit:.3g}")
     elements = (1 + bits) / 3 + step * np.arange(1, n + 1)[:, np.newaxis]
     special = np.full((1, agents), 2 / 3 - 1 / (6 * agents))
     labels = [*(f"element {i}" for i in range(n)), "no element"]

@@ -47,9 +47,7 @@ class Layout:
 
 
 _LAYOUTS = (
-    Layout(
-        "ratings.csv", "movies.csv", b",", ",", b"userId,movieId,rating,timestamp"
-    ),  # latest, 20m, 25m, 32m
+    Layout("ratings.csv", "movies.csv", b",", ",", b"userId,movieId,rating,timestamp"),  # latest, 20m, 25m, 32m
     Layout("ratings.dat", "movies.dat", b"::", "::"),  # 1m, 10m
     Layout("u.data", "u.item", b"\t", "|"),  # 100k
 )

@@ -73,9 +73,7 @@ def _read_block(block: bytes, release: Release, first_line: int) -> pl.DataFrame
     if len(separator) > 1:  # polars splits at single bytes only
         separator, body = b"\t", block.replace(separator, b"\t")
     try:
-        table = pl.read_csv(
-            body, has_header=False, separator=separator.decode(), schema=_COLUMNS, quote_char=None
-        )
+        table = pl.read_csv(body, has_header=False, separator=separator.decode(), schema=_COLUMNS, quote_char=None)
     except pl.exceptions.PolarsError as error:
         raise _blame(block, release, first_line, str(error).partition("\n")[0]) from None
     if any(table.null_count().row(0)) or not table["rating"].is_between(_LEAST, _MOST).all():

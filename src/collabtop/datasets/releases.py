@@ -80,9 +80,7 @@ def _totals(release: Release, groups: int) -> Totals:
     except ModuleNotFoundError as error:
         if error.name != "polars":
             raise
-        raise InputError(
-            "reading a MovieLens release needs polars: pip install 'collabtop[movielens]'"
-        ) from None
+        raise InputError("reading a MovieLens release needs polars: pip install 'collabtop[movielens]'") from None
     return add_up(release, groups)
 
 

@@ -19,6 +19,7 @@ from collabtop.protocol.messages import (
     Accepted,
     Border,
     CoarseMeans,
+    CountTies,
     Cut,
     Deal,
     Hand,
@@ -28,6 +29,7 @@ from collabtop.protocol.messages import (
     Means,
     Message,
     Narrow,
+    OpenArms,
     Prune,
     Pull,
     PullHand,
@@ -36,6 +38,7 @@ from collabtop.protocol.messages import (
     Reply,
     Request,
     Sample,
+    Tied,
     Values,
     Window,
 )
@@ -72,8 +75,8 @@ class Agent:
         self._mirrored = setup.mirrored
         self._draws = Draws(setup.seed, number)
         self._last: Reply | None = None
-        # The hand, in an order of its own that breaks ties at random; `_keys` are its values in question
-        # (means, then gaps) in ascending order, `_order` says which arm of the hand each belongs to.
+        # `_keys` are the values in question of the hand (its means, then its gaps) in ascending order;
+        # `_order` says which arm of the hand each belongs to.
         self._hand, self._sums, self._pulls = _NO_ARMS, _NO_REALS, 0
         self._means, self._keys, self._order = _NO_REALS, _NO_REALS, _NO_ARMS
         self._is_top: NDArray[np.bool_] = np.empty(0, np.bool_)
@@ -83,7 +86,9 @@ class Agent:
 
     def answer(self, request: Request) -> Reply:
         """Take in what a request says and answer its question; a repeated request gets the same reply."""
-        if self._last is not None and self._last.number == request.number:
+        if self._last is not None and self._last.number >= request.number:
+            if self._last.number > request.number:
+                raise ProtocolError(f"agent {self.number} has answered request {request.number} long ago")
             return self._last
         before = self._draws.made
         answer: Message | None = None
@@ -119,6 +124,9 @@ class Agent:
             arms, times = arms[np.broadcast_to(times > 0, arms.shape)], times[times > 0]
         return Means(self._draw(arms, times) / times)
 
+    def _open_arms(self, message: OpenArms) -> None:
+        """How many arms are open tells an agent its pulls, which every `Pull` names anyway."""
+
     def _pull_open(self, message: PullOpen) -> CoarseMeans:
         if self._open is None:
             self._open = np.arange(self._problem.n)
@@ -134,7 +142,7 @@ class Agent:
 
     def _deal(self, message: Deal) -> Held:
         dealt = hashing.hand(message.coefficients, self._problem.n, self._problem.agents, self.number)
-        self._hand = self._draws.bulk.permutation(dealt)
+        self._hand = dealt
         self._sums, self._pulls = np.zeros(len(dealt)), 0
         return Held(len(dealt))
 
@@ -145,7 +153,10 @@ class Agent:
         self._set_keys(self._means)
 
     def _set_keys(self, values: Reals) -> None:
-        self._order = values.argsort(kind="stable")
+        # In a fresh order each time, so that which of two equal arms comes first is chance, and has nothing
+        # to do with which came first the last time.
+        shuffled = self._draws.bulk.permutation(len(values))
+        self._order = shuffled[values[shuffled].argsort(kind="stable")]
         self._keys = values[self._order]
 
     def _sample(self, message: Sample) -> Values:
@@ -160,6 +171,10 @@ class Agent:
         if place >= 0:
             return place
         return int(self._keys.searchsorted(bound, "right" if place == TIES_BEFORE else "left"))
+
+    def _count_ties(self, message: CountTies) -> Tied:
+        below = int(self._keys.searchsorted(message.value, "left"))
+        return Tied(below, int(self._keys.searchsorted(message.value, "right")) - below)
 
     def _border(self, message: Border) -> None:
         self._is_top = np.zeros(len(self._hand), np.bool_)
@@ -204,9 +219,11 @@ _STEPS: dict[type[Message], Callable[[Agent, Any], Message | None]] = {
     PullHand: Agent._pull_hand,
     Sample: Agent._sample,
     Narrow: Agent._narrow,
+    CountTies: Agent._count_ties,
     Border: Agent._border,
     Cut: Agent._cut,
     HandOver: Agent._hand_over,
     Prune: Agent._prune,
     PullOpen: Agent._pull_open,
+    OpenArms: Agent._open_arms,
 }

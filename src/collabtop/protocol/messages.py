@@ -7,11 +7,13 @@ Deal         the hash's coefficients               Held: size of the hand       
 PullHand     pull all you hold so many times       (told, not asked)               local rounds
 Sample       show values around this rank          Values                          CollabSearch
 Narrow       show values between these two         Window: where, and the values   CollabSearch
+CountTies    where is this value among yours       Tied: how many below, equal     CollabSearch
 Border       the means at ranks m_r and m_r + 1    (told, not asked)               local rounds
 Cut          keep so many of the smallest gaps     Accepted: how many were good    local rounds
 HandOver     hand over what you hold               Hand: arms with their means     after local rounds
 Prune        deal by this seed, prune on your own  Hand: arms with their means     frugal-top
 Pull         pull these arms so many times         Means: one an arm pulled        all shared rounds
+OpenArms     so many arms are open                 (told, not asked)               confident-top
 PullOpen     which arms survived; pull them        CoarseMeans: as few bits        frugal-top-noniid
                                                    as their noise deserves
 ===========  ====================================  ==============================  ===================
@@ -96,6 +98,19 @@ class Window(Message, frozen=True, tag=True):
     values: Reals
 
 
+class CountTies(Message, frozen=True, tag=True):
+    """The border runs through arms that all have this value: how many of yours do?"""
+
+    value: float
+
+
+class Tied(Message, frozen=True, tag=True):
+    """How many of the agent's values are smaller, and how many are equal."""
+
+    below: int
+    equal: int
+
+
 class Border(Message, frozen=True, tag=True):
     """The means ranked m_r and m_r + 1, and how many of the agent's arms rank m_r or better."""
 
@@ -154,6 +169,12 @@ class Means(Message, frozen=True, tag=True):
     """The mean of the pulls just made, for each arm that was pulled at all."""
 
     means: Reals
+
+
+class OpenArms(Message, frozen=True, tag=True):
+    """So many arms are still open."""
+
+    count: int
 
 
 class PullOpen(Message, frozen=True, tag=True):

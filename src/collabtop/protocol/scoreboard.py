@@ -31,6 +31,8 @@ class Estimate(msgspec.Struct, frozen=True):
     phase: str | None
     mean: float | None
     pulls: int | None
+    settled: bool = True
+    """False if the verdict is only the best guess of a run that met its limit before it was sure."""
 
 
 class Estimates:
@@ -39,7 +41,7 @@ class Estimates:
     >>> import collabtop as ct
     >>> arms = ct.BernoulliArms([0.9, 0.5])
     >>> ct.identify(arms, m=1, agents=2, horizon=100, algorithm="uniform", seed=1).estimates[1]
-    Estimate(arm=1, verdict='rejected', round=0, phase='shared', mean=0.5, pulls=100)
+    Estimate(arm=1, verdict='rejected', round=0, phase='shared', mean=0.5, pulls=100, settled=True)
     """
 
     def __init__(
@@ -50,8 +52,11 @@ class Estimates:
         phase_names: tuple[str | None, ...],
         means: Reals,
         pulls: Ints,
+        guesses: frozenset[int] = frozenset(),
     ) -> None:
         self._verdicts, self._rounds, self._phases = verdicts, rounds, phases
+        self.guesses = guesses
+        """Arms whose verdict is only a guess."""
         self._phase_names = phase_names
         self._means, self._pulls = means, pulls
 
@@ -68,6 +73,7 @@ class Estimates:
             phase=self._phase_names[self._phases[arm]],
             mean=None if np.isnan(mean) else mean,
             pulls=pulls if pulls > 0 else None,
+            settled=arm not in self.guesses,
         )
 
     def __iter__(self) -> Iterator[Estimate]:
@@ -104,6 +110,7 @@ class Scoreboard:
         self._rounds = np.full(n, _UNKNOWN, np.int32)
         self._phases = np.zeros(n, np.int8)
         self._phase_names: list[str | None] = [None]
+        self._guesses: frozenset[int] = frozenset()
 
     def add(self, arms: Ints, sums: Reals, pulls: int) -> None:
         """Take in `pulls` more pulls of each of these arms, with what they added up to."""
@@ -129,6 +136,10 @@ class Scoreboard:
         self._pulls[arms] = _UNKNOWN
         self._settle(arms, ACCEPTED, _UNKNOWN, phase)
 
+    def leave_open(self, arms: Ints) -> None:
+        """What was said of these arms is only a guess."""
+        self._guesses = self._guesses.union(arms.tolist())
+
     def reject_rest(self, phase: str | None = None) -> None:
         """All arms without a verdict are rejected: settled inside an agent, it is not known when."""
         self._settle(np.flatnonzero(self._verdicts == OPEN), REJECTED, _UNKNOWN, phase)
@@ -146,7 +157,8 @@ class Scoreboard:
         means[self._pulls == 0] = np.nan
         if mirrored:
             verdicts, means = (ACCEPTED + REJECTED) - verdicts, 1 - means
-        return Estimates(verdicts, self._rounds, self._phases, tuple(self._phase_names), means, self._pulls)
+        names = tuple(self._phase_names)
+        return Estimates(verdicts, self._rounds, self._phases, names, means, self._pulls, self._guesses)
 
     def _settle(self, arms: Ints, verdict: int, round_: int, phase: str | None) -> None:
         if phase not in self._phase_names:

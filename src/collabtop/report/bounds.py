@@ -14,7 +14,7 @@ def bound_horizon(arms: SimulatedArms, m: int, agents: int, level: float) -> int
 
     >>> import collabtop as ct
     >>> bound_horizon(ct.BernoulliArms([0.9, 0.5, 0.25]), m=1, agents=10, level=1)
-    1348
+    1349
     """
     low, high = 0, 1
     while error_bound(arms, m, agents, high) >= level:

@@ -24,7 +24,11 @@ _RUNS = 400
 
 
 def easy_arms() -> BernoulliArms:
-    """Arms so easy that the bound says something at a horizon that is not astronomical."""
+    """Arms so easy that the bound says something at a horizon that is not astronomical.
+
+    >>> bound_horizon(easy_arms(), m=1, agents=4, level=1)
+    51970
+    """
     return datasets.equal_gaps(n=16, m=1, gap=0.5)
 
 

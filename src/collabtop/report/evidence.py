@@ -135,5 +135,4 @@ class Evidence(msgspec.Struct, frozen=True):
         points = [point for point in self.sweep(line, arms, m, agents=agents) if point.error <= 0.5]
         if len(points) < 2:
             return None
-        columns = [[getattr(point, name) for point in points] for name in ("horizon", "wrong", "runs")]
-        return fit_crossing(*columns)
+        return fit_crossing([it.horizon for it in points], [it.wrong for it in points], [it.runs for it in points])

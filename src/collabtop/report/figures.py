@@ -33,7 +33,7 @@ _BEYOND: tuple[dict[str, Any], ...] = (
     {"color": "#CC79A7", "marker": "v", "linestyle": ":", "markersize": 6},
     {"color": "#000000", "marker": "P", "linestyle": ":", "markersize": 6},
 )
-_LOOK: dict[str, Any] = {
+_LOOK: Any = {
     "font.family": "DejaVu Sans",  # comes with Matplotlib, so the figures are the same everywhere
     "font.size": 8.5,
     "axes.titlesize": 9,
@@ -73,7 +73,7 @@ def paper_figure(plan: FigurePlan, evidence: Evidence) -> Figure:
         for axes, panel in zip(grid.flat, plan.panels, strict=True):
             _draw(axes, panel, lines, evidence)
         handles, labels = grid.flat[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)), frameon=False)
+        figure.legend(handles, labels, loc="outside lower center", ncols=2 if len(labels) == 4 else 3, frameon=False)
     return figure
 
 
@@ -98,7 +98,7 @@ def _draw(axes: Axes, panel: Panel, lines: Sequence[Line], evidence: Evidence) -
         axes.errorbar(x, heights, yerr=bars, label=line.name, capsize=1.8, elinewidth=0.7, **style)
     axes.set_title(f"({panel.letter}) {panel.title}", loc="left")
     _finish_x(axes, panel, sorted(places))
-    _finish_y(axes, panel)
+    _finish_y(axes, panel, empty=not places)
 
 
 def _heights(panel: Panel, points: Sequence[PointSummary]) -> tuple[list[float], list[list[float]]]:
@@ -112,7 +112,7 @@ def _heights(panel: Panel, points: Sequence[PointSummary]) -> tuple[list[float],
 
 def _finish_x(axes: Axes, panel: Panel, places: list[int]) -> None:
     if panel.against == "horizon":
-        axes.set_xscale("log")
+        axes.set_xscale("log" if places else "linear")
         axes.set_xlabel("time horizon T (thousand time steps)")
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1000:,.0f}"))
         axes.xaxis.set_major_locator(FixedLocator(_apart(places)))
@@ -131,13 +131,15 @@ def _apart(places: list[int], factor: float = 1.25) -> list[int]:
     return kept
 
 
-def _finish_y(axes: Axes, panel: Panel) -> None:
+def _finish_y(axes: Axes, panel: Panel, *, empty: bool) -> None:
     if panel.measure == "error":
         axes.set_ylabel("probability of a wrong answer")
-        axes.set_ylim(-0.02, 1.02)
+        axes.set_ylim(-0.03, 1.03)
+        return
+    axes.set_ylabel("communication (words)")
+    if empty:  # every algorithm refused these horizons: a log scale would have nothing to go by
         return
     axes.set_yscale("log")
-    axes.set_ylabel("communication (words)")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))

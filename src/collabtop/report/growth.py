@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -47,7 +47,7 @@ def growth_study(*, seed: int, powers: Iterable[int] = _POWERS, crews: Iterable[
 
 
 def _study(
-    arms: dict[str, SimulatedArms], algorithm: Algorithm, n: int, m: int, k: int, runs: int, seed: int
+    arms: Mapping[str, SimulatedArms], algorithm: Algorithm, n: int, m: int, k: int, runs: int, seed: int
 ) -> Study:
     horizon = _ROOM * algorithm.smallest_horizon(Problem(n, m, k, 1))
     return Study(arms=arms, algorithms=algorithm, m=m, agents=k, horizon=horizon, runs=runs, seed=seed)

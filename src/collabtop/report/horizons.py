@@ -17,9 +17,10 @@ from collabtop.studies.table import PointSummary, StudyTable
 RunStudy = Callable[[str, Study], StudyTable]
 """Makes a study's runs under a name, or finds them made."""
 
-_PILOT = tuple(0.5 * 2**step for step in range(8))  # times H / K
+_PILOT = tuple(0.5 * 2**step for step in range(7))  # times H / K
+_NARROW = (0.7, 1.0, 1.4)
 _AROUND = (0.78, 0.88, 1.0, 1.13, 1.28)
-_PILOT_RUNS, _FINE_RUNS = 100, 2_000  # five horizons around the crossing: 10,000 runs near it
+_RUNS = (100, 400, 2_000)  # five horizons around the crossing: 10,000 runs near it
 _CREWS = (1, 2, 5, 20, 50, 100)
 
 
@@ -51,7 +52,7 @@ def find_crossings(
     run: RunStudy,
     *,
     seed: int,
-    runs: tuple[int, int] = (_PILOT_RUNS, _FINE_RUNS),
+    runs: tuple[int, int, int] = _RUNS,
 ) -> tuple[Crossed, ...]:
     """The horizon for error .01 of each place that has one within reach."""
     found = []
@@ -62,7 +63,9 @@ def find_crossings(
     return tuple(found)
 
 
-def _crossing(arms: BernoulliArms, place: Place, run: RunStudy, seed: int, runs: tuple[int, int]) -> Crossing | None:
+def _crossing(
+    arms: BernoulliArms, place: Place, run: RunStudy, seed: int, runs: tuple[int, int, int]
+) -> Crossing | None:
     unit = complexity(arms, place.m) / place.agents
     least = place.algorithm.smallest_horizon(Problem(arms.n, place.m, place.agents, 1))
 
@@ -83,15 +86,17 @@ def _crossing(arms: BernoulliArms, place: Place, run: RunStudy, seed: int, runs:
     rough = _fit(pilot)
     if rough is None:
         return None
-    fine = points("fine", [rough.horizon * factor for factor in _AROUND], runs[1])
+    narrow = points("narrow", [rough.horizon * factor for factor in _NARROW], runs[1])
+    rough = _fit(narrow) or rough
+    fine = points("fine", [rough.horizon * factor for factor in _AROUND], runs[2])
     near = _fit(fine)
-    if near is None or not fine[0].horizon <= near.horizon <= fine[-1].horizon:
-        # The pilot was off: once more, around what the many runs say.
-        again = _fit([*pilot, *fine])
-        if again is None:
-            return None
-        near = _fit(points("again", [again.horizon * factor for factor in _AROUND], runs[1]))
-    return near
+    if near is not None and fine[0].horizon <= near.horizon <= fine[-1].horizon:
+        return near
+    # What led here was off: once more, around what the many runs say.
+    rough = near or _fit([*narrow, *fine])
+    if rough is None:
+        return None
+    return _fit([*fine, *points("again", [rough.horizon * factor for factor in _AROUND], runs[2])])
 
 
 def _fit(points: Sequence[PointSummary]) -> Crossing | None:
@@ -102,5 +107,4 @@ def _fit(points: Sequence[PointSummary]) -> Crossing | None:
     some = some[:last]
     if len(some) < 2:
         return None
-    columns = [[getattr(point, name) for point in some] for name in ("horizon", "wrong", "runs")]
-    return fit_crossing(*columns)
+    return fit_crossing([it.horizon for it in some], [it.wrong for it in some], [it.runs for it in some])

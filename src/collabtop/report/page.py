@@ -70,8 +70,14 @@ def _statements(statements: Sequence[Statement]) -> str:
             f'<td class="verdict {kind}"><span aria-hidden="true">{_MARKS[one.verdict]} </span>{escape(one.verdict)}'
             f'</td><td>{f"<ul>{found}</ul>" if found else "-"}<p class="why">{escape(one.why)}.</p></td></tr>'
         )
-    heads = "".join(f'<th scope="col">{name}</th>' for name in ("", "The paper says", "Verdict", "What came out, and why"))
-    return f'<div class="scroll"><table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n' + "\n".join(rows) + "\n</tbody></table></div>"
+    heads = "".join(
+        f'<th scope="col">{name}</th>' for name in ("", "The paper says", "Verdict", "What came out, and why")
+    )
+    return (
+        f'<div class="scroll"><table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n'
+        + "\n".join(rows)
+        + "\n</tbody></table></div>"
+    )
 
 
 def _figure(figure: RenderedFigure, evidence: Evidence) -> str:
@@ -110,7 +116,9 @@ def _points(figure: RenderedFigure, evidence: Evidence) -> str:
     heads = "".join(f'<th scope="col">{name}</th>' for name in names)
     return (
         f"<details><summary>The {len(rows)} points of figure {figure.plan.number} as a table</summary>\n"
-        f'<div class="scroll"><table><thead><tr>{heads}</tr></thead>\n<tbody>\n' + "\n".join(rows) + "\n</tbody></table></div></details>"
+        f'<div class="scroll"><table><thead><tr>{heads}</tr></thead>\n<tbody>\n'
+        + "\n".join(rows)
+        + "\n</tbody></table></div></details>"
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import math
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -89,20 +91,11 @@ class ResultTable:
     def to_dataframe(self, library: str | None = None) -> Any:
         """The rows as a data frame of pandas or polars, whichever is there."""
         columns = {name: [getattr(row, name) for row in self.rows] for name in TableRow.__struct_fields__}
+        if library not in (None, "pandas", "polars"):
+            raise InputError(f"library is {library!r}, but 'pandas' or 'polars' is needed")
         for name in ("pandas", "polars") if library is None else (library,):
-            if name == "pandas":
-                try:
-                    import pandas
-                except ImportError:
-                    continue
-                return pandas.DataFrame(columns)
-            if name == "polars":
-                try:
-                    import polars
-                except ImportError:
-                    continue
-                return polars.DataFrame(columns)
-            raise InputError(f"library is {name!r}, but 'pandas' or 'polars' is needed")
+            with suppress(ImportError):
+                return import_module(name).DataFrame(columns)
         wanted = library or "pandas or polars"
         raise InputError(f"a data frame needs {wanted}, which is not installed: pip install {library or 'pandas'}")
 

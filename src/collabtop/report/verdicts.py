@@ -40,6 +40,18 @@ def together(verdicts: Iterable[Verdict]) -> Verdict:
     return "undecided" if "undecided" in seen or not seen else "holds"
 
 
+def any_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """One way for it to hold is enough.
+
+    >>> any_of(["does not hold", "holds"]), any_of(["does not hold", "undecided"])
+    ('holds', 'undecided')
+    """
+    seen = set(verdicts)
+    if "holds" in seen:
+        return "holds"
+    return "undecided" if "undecided" in seen or not seen else "does not hold"
+
+
 def near(low: float, high: float, target: float, within: float = ABOUT) -> Verdict:
     """Is a figure known to lie between `low` and `high` about the target?
 

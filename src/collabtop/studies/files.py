@@ -74,7 +74,9 @@ def read_study(path: str | PathLike[str]) -> Study:
         for key in _NEEDED:
             if key not in table:
                 raise InputError(f"{key} is missing")
-        given: dict[str, Any] = {key: _whole_numbers(key, table[key]) for key in ("m", "agents", "horizon") & table.keys()}
+        given: dict[str, Any] = {
+            key: _whole_numbers(key, table[key]) for key in ("m", "agents", "horizon") & table.keys()
+        }
         given |= {key: _whole_number(key, table[key]) for key in ("runs", "seed") & table.keys()}
         return Study(arms=_arms(table["arms"], path.parent), algorithms=_algorithms(table["algorithms"]), **given)
     except FileError as error:  # a file of means has a name and a line of its own

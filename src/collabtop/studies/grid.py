@@ -95,7 +95,7 @@ class Study:
                 raise InputError(f"arms {name!r} have no known means, so no study can tell a right answer")
             crews = [some.agents] if some.agents is not None else _listed("agents", agents)
             grid = product(made, _listed("m", m), crews, _listed("horizon", horizon))
-            points += [Point(name, algorithm, *setting, runs, seed) for algorithm, *setting in grid]
+            points += [Point(name, algorithm, its_m, k, t, runs, seed) for algorithm, its_m, k, t in grid]
         self.points = _checked(points, self.arms)
         """The points of the grid, in order and each once."""
 
@@ -118,9 +118,7 @@ class Study:
             digest.update(f"{point.key}|{point.runs}\n".encode())
         return digest.hexdigest()[:32]
 
-    def run(
-        self, out: str | Path | None = None, *, jobs: int | None = None, progress: bool = False
-    ) -> StudyTable:
+    def run(self, out: str | Path | None = None, *, jobs: int | None = None, progress: bool = False) -> StudyTable:
         """Make all runs.
 
         Args:

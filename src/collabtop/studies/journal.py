@@ -37,7 +37,10 @@ class Journal:
             # A kill may have torn even the first record; any other file that begins like none is not ours.
             ours = lines[0] == head if lines else _line(head).startswith(data)
             if not ours:
-                raise FileError(f"{path} belongs to another study: choose another folder, or remove that one")
+                raise FileError(
+                    f"{path} belongs to another study, or another version of collabtop: choose another folder, "
+                    "or remove that one"
+                )
             self._file.truncate(good)
             if not lines:
                 self.append(head)

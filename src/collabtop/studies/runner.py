@@ -19,6 +19,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+import collabtop
 from collabtop.errors import FileError, InputError, StudyError, reason
 from collabtop.result import Result
 from collabtop.run import identify
@@ -93,7 +94,8 @@ def _finished(study: Study, out: Path) -> StudyTable | None:
 def _with_journal(study: Study, out: Path, jobs: int, progress: bool) -> StudyTable:
     numbers = {point.key: number for number, point in enumerate(study.points)}
     done: dict[tuple[int, int], Row] = {}
-    with Journal(out / "journal", study.fingerprint) as journal:
+    # Rows of two versions must not get into one table: they need not be the same runs.
+    with Journal(out / "journal", f"{study.fingerprint} by collabtop {collabtop.__version__}") as journal:
         for record in journal.records:
             for row in msgspec.convert(record["rows"], list[Row]):
                 done[numbers[record["point"]], row.run] = row
@@ -119,9 +121,7 @@ def _missing(study: Study, done: dict[tuple[int, int], Row]) -> list[_Chunk]:
     return chunks
 
 
-def _make(
-    study: Study, chunks: Sequence[_Chunk], jobs: int, progress: bool
-) -> Generator[tuple[_Chunk, list[Row]]]:
+def _make(study: Study, chunks: Sequence[_Chunk], jobs: int, progress: bool) -> Generator[tuple[_Chunk, list[Row]]]:
     total = sum(point.runs for point in study.points)
     left = sum(len(chunk.runs) for chunk in chunks)
     with ExitStack() as stack:
@@ -135,9 +135,7 @@ def _make(
 
 
 @contextmanager
-def _results(
-    study: Study, chunks: Sequence[_Chunk], jobs: int
-) -> Iterator[Iterator[tuple[_Chunk, list[Row]]]]:
+def _results(study: Study, chunks: Sequence[_Chunk], jobs: int) -> Iterator[Iterator[tuple[_Chunk, list[Row]]]]:
     if jobs == 1:
         yield ((chunk, _run_chunk(study, chunk)) for chunk in chunks)
         return
@@ -153,7 +151,7 @@ _study: Study
 
 
 def _begin_worker(study: Study) -> None:
-    global _study  # noqa: PLW0603  (a process of the pool has one study for its whole life)
+    global _study  # a process of the pool has one study for its whole life
     _study = study
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -180,7 +178,14 @@ def run_again(study: Study, row: Row) -> Result:
     (point, *_) = (
         point
         for point in study.points
-        if (point.arms, point.algorithm.title, options_text(point.algorithm.options), point.m, point.agents, point.horizon)
+        if (
+            point.arms,
+            point.algorithm.title,
+            options_text(point.algorithm.options),
+            point.m,
+            point.agents,
+            point.horizon,
+        )
         == (row.arms, row.algorithm, row.options, row.m, row.agents, row.horizon)
     )
     return _identify(study, point, row.seed)

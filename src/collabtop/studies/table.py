@@ -163,11 +163,26 @@ def _read_rows(path: Path) -> Iterable[Row]:
 def _summary(key: tuple[Any, ...], rows: list[Row]) -> PointSummary:
     wrong = sum(not row.correct for row in rows)
     low, high = wilson(wrong, len(rows))
-    spread: list[float] = []
+    spread: dict[str, float] = {}
     for column in ("words", "bits", "round_trips", "time"):
         values = np.array([getattr(row, column) for row in rows], np.float64)
-        spread += [float(values.mean()), float(values.std(ddof=1)) if len(rows) > 1 else 0.0]
-    return PointSummary(*key, len(rows), wrong, wrong / len(rows), low, high, *spread)
+        spread[f"{column}_mean"] = float(values.mean())
+        spread[f"{column}_sd"] = float(values.std(ddof=1)) if len(rows) > 1 else 0.0
+    arms, algorithm, options, m, agents, horizon = key
+    return PointSummary(
+        arms=arms,
+        algorithm=algorithm,
+        options=options,
+        m=m,
+        agents=agents,
+        horizon=horizon,
+        runs=len(rows),
+        wrong=wrong,
+        error=wrong / len(rows),
+        error_low=low,
+        error_high=high,
+        **spread,
+    )
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -1,0 +1,178 @@
+"""Stop as soon as the answer is right with a given probability: racing with messages at growing times only."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from collabtop.algorithms.base import Algorithm
+from collabtop.algorithms.dealing import balanced_time, pull_balanced
+from collabtop.algorithms.frugal_top_noniid import pull_open
+from collabtop.algorithms.intervals import bounds
+from collabtop.errors import InputError
+from collabtop.problem import Problem
+from collabtop.protocol.messages import Flags, Ints, OpenArms, Reals
+from collabtop.protocol.scoreboard import Scoreboard
+from collabtop.protocol.team import Team
+
+_FIRST_PULLS = 8
+_GROWTH = 1.25
+
+
+@dataclass(frozen=True)
+class _Race(Algorithm):
+    """What the two settings share: pull all open arms, settle those whose intervals are clear of the border."""
+
+    confidence: float = 0.95
+    tolerance: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_confidence(self.confidence, self.tolerance)
+
+    @abstractmethod
+    def _pull(self, team: Team, live: Ints, survived: Flags | None, times: int) -> Reals:
+        """Pull each open arm `times` times, and add up."""
+
+    @abstractmethod
+    def _time(self, live: int, times: int, agents: int) -> int:
+        """Time steps which that takes."""
+
+    @abstractmethod
+    def _per_arm(self, times: int, agents: int) -> int:
+        """Pulls that an arm then gets in all."""
+
+    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+        """Race until all is settled, or the horizon is used up."""
+        board, live = Scoreboard(problem.n), np.arange(problem.n)
+        survived: Flags | None = None
+        r, to_accept, so_far, left = 0, problem.m, 0, problem.horizon
+        while 0 < to_accept < len(live):
+            new = self._affordable(max(1, times_before(r + 1) - so_far), len(live), team.agents, left)
+            if not new:
+                break
+            team.begin_round("shared", live=len(live))
+            board.add(live, self._pull(team, live, survived, new), self._per_arm(new, team.agents))
+            so_far, left = so_far + new, left - self._time(len(live), new, team.agents)
+            means, pulls = board.means(live), float(self._per_arm(so_far, team.agents))
+            good, bad = self.verdicts(means, pulls, to_accept, r, problem.n)
+            board.accept(live[good], r, "shared")
+            board.reject(live[bad], r, "shared")
+            survived = ~(good | bad)
+            r, live, to_accept = r + 1, live[survived], problem.m - board.accepted
+        guess(board, live, to_accept, r - 1)
+        return board
+
+    def verdicts(self, means: Reals, pulls: float, to_accept: int, r: int, n: int) -> tuple[Flags, Flags]:
+        """Which open arms are surely among the best `to_accept` of them, and which surely are not."""
+        # Over all arms, both sides and all rounds the chances of a wrong interval add up to 1 - confidence.
+        evidence = math.log(2 * n * (r + 1) * (r + 2) / (1 - self.confidence))
+        low, high = bounds(means, np.full(len(means), pulls), evidence)
+        order = np.argsort(-means, kind="stable")
+        top = np.zeros(len(means), np.bool_)
+        top[order[:to_accept]] = True
+        if high[~top].max() <= low[top].min() + self.tolerance:
+            return top, ~top
+        good = top & (low > np.sort(high)[len(high) - to_accept - 1])
+        bad = ~top & (high < np.sort(low)[len(low) - to_accept])
+        return good, bad
+
+    def _affordable(self, times: int, live: int, agents: int, left: int) -> int:
+        while times and self._time(live, times, agents) > left:
+            times = min(times - 1, left * agents // live)
+        return times
+
+
+@dataclass(frozen=True)
+class ConfidentTop(_Race):
+    """Stop when the best m are known with the given probability; the horizon is only a limit.
+
+    Args:
+        confidence: the probability with which the answer must be right (1 - delta).
+        tolerance: an arm this little worse than the m-th best is right as well (epsilon).
+
+    >>> import collabtop as ct
+    >>> arms = ct.BernoulliArms([0.9, 0.5, 0.4, 0.1])
+    >>> result = ct.identify(arms, m=1, agents=2, confidence=0.95, seed=1)
+    >>> result.top, result.sure, result.algorithm
+    ([0], True, 'confident-top')
+    """
+
+    name: ClassVar[str] = "confident-top"
+    iid_only: ClassVar[bool] = True
+
+    def smallest_horizon(self, problem: Problem) -> int:
+        """One pull an arm."""
+        return balanced_time(problem.n, 1, problem.agents)
+
+    def _pull(self, team: Team, live: Ints, survived: Flags | None, times: int) -> Reals:
+        if survived is not None:
+            team.tell_all(OpenArms(len(live)))  # from this and the round, agents know their pulls
+        return pull_balanced(team, live, times, all_live=survived is None)
+
+    def _time(self, live: int, times: int, agents: int) -> int:
+        return balanced_time(live, times, agents)
+
+    def _per_arm(self, times: int, agents: int) -> int:
+        return times
+
+
+@dataclass(frozen=True)
+class ConfidentTopNonIID(_Race):
+    """The same for arms that look different to each agent: all agents pull all open arms.
+
+    Args:
+        confidence: the probability with which the answer must be right (1 - delta).
+        tolerance: an arm this little worse than the m-th best is right as well (epsilon).
+
+    >>> import collabtop as ct
+    >>> arms = ct.HeterogeneousArms([[0.9, 0.1], [0.6, 0.9], [0.2, 0.2]])
+    >>> ct.identify(arms, m=1, confidence=0.95, seed=1).top
+    [1]
+    """
+
+    name: ClassVar[str] = "confident-top-noniid"
+
+    def smallest_horizon(self, problem: Problem) -> int:
+        """One pull an arm by every agent."""
+        return problem.n
+
+    def _pull(self, team: Team, live: Ints, survived: Flags | None, times: int) -> Reals:
+        return pull_open(team, len(live), survived, times, coarseness=0.0)
+
+    def _time(self, live: int, times: int, agents: int) -> int:
+        return live * times
+
+    def _per_arm(self, times: int, agents: int) -> int:
+        return times * agents
+
+
+def times_before(round_: int) -> int:
+    """Pulls of an open arm before round r: a few at first, then a quarter more each time.
+
+    >>> [times_before(r) for r in range(6)]
+    [0, 8, 10, 12, 15, 19]
+    """
+    return int(_FIRST_PULLS * _GROWTH ** (round_ - 1)) if round_ else 0
+
+
+def guess(board: Scoreboard, live: Ints, to_accept: int, r: int) -> None:
+    """Complete the answer with the best of the open arms, and say that they are not settled."""
+    if not 0 < to_accept < len(live):  # nothing is left to decide
+        (board.accept if to_accept else board.reject)(live, r, "shared")
+        return
+    best = np.argsort(-board.means(live), kind="stable")
+    board.accept(live[best[:to_accept]], r, "shared")
+    board.reject(live[best[to_accept:]], r, "shared")
+    board.leave_open(live)
+
+
+def check_confidence(confidence: float, tolerance: float) -> None:
+    """Refuse a confidence or a tolerance that cannot be."""
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence is {confidence}, but a probability between 0 and 1 is needed, such as 0.95")
+    if not 0 <= tolerance < 1:
+        raise InputError(f"tolerance is {tolerance}, but a number of at least 0 and below 1 is needed")

@@ -1,0 +1,79 @@
+"""KL-LUCB (Kaufmann and Kalyanakrishnan 2013): a yardstick for one agent that stops when it is confident."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from collabtop.algorithms.base import Algorithm
+from collabtop.algorithms.confident_top import check_confidence, guess
+from collabtop.algorithms.dealing import pull_each
+from collabtop.algorithms.intervals import edge
+from collabtop.algorithms.sar import one_agent_only
+from collabtop.problem import Problem
+from collabtop.protocol.scoreboard import Scoreboard
+from collabtop.protocol.team import Team
+
+# The exploration rate that the authors prove their theorem with: ln(405.5 n t^1.1 / delta) + its logarithm.
+_RATE, _POWER = 405.5, 1.1
+
+
+@dataclass(frozen=True)
+class KLLUCB(Algorithm):
+    """One agent pulls the two arms on which the answer hangs, again and again, until their intervals part.
+
+    Args:
+        confidence: the probability with which the answer must be right (1 - delta).
+        tolerance: an arm this little worse than the m-th best is right as well (epsilon).
+
+    >>> import collabtop as ct
+    >>> arms = ct.BernoulliArms([0.9, 0.5, 0.4, 0.1])
+    >>> ct.identify(arms, m=1, agents=1, confidence=0.95, algorithm="kl-lucb", seed=1).top
+    [0]
+    """
+
+    name: ClassVar[str] = "kl-lucb"
+    confidence: float = 0.95
+    tolerance: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_confidence(self.confidence, self.tolerance)
+
+    def check(self, problem: Problem) -> None:
+        """One agent only."""
+        one_agent_only(self, problem)
+
+    def smallest_horizon(self, problem: Problem) -> int:
+        """One pull an arm."""
+        return problem.n
+
+    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+        """Pull the weakest of the best m and the strongest of the others until they are told apart."""
+        board, arms = Scoreboard(problem.n), np.arange(problem.n)
+        team.begin_round("shared", live=problem.n)
+        board.add(arms, pull_each(team, arms, 1, all_live=True), 1)
+        pulls = np.ones(problem.n)
+        while True:
+            means, evidence = board.means(arms), self._evidence(int(pulls.sum()), problem.n)
+            order = np.argsort(-means, kind="stable")
+            best, others = order[: problem.m], order[problem.m :]
+            low = edge(means[best], pulls[best], evidence, end=0.0)
+            high = edge(means[others], pulls[others], evidence, end=1.0)
+            weakest, strongest = best[low.argmin()], others[high.argmax()]
+            if high.max() <= low.min() + self.tolerance:
+                board.accept(best, 0, "shared")
+                board.reject(others, 0, "shared")
+                return board
+            if pulls.sum() + 2 > problem.horizon:
+                guess(board, arms, problem.m, 0)
+                return board
+            pair = np.array([weakest, strongest])
+            board.add(pair, pull_each(team, pair, 1), 1)
+            pulls[pair] += 1
+
+    def _evidence(self, time: int, n: int) -> float:
+        rate = math.log(_RATE * n * time**_POWER / (1 - self.confidence))
+        return rate + math.log(rate)

@@ -1,0 +1,162 @@
+"""`collabtop reproduce`: the report, whole, from few runs."""
+
+import json
+from html.parser import HTMLParser
+
+import pytest
+from typer.testing import CliRunner
+
+import collabtop as ct
+from collabtop.cli import app
+from collabtop.report.reproduction import Settings, measure
+
+NAMES = [*(f"C{number}" for number in range(1, 8)), *(f"T{number}" for number in range(1, 6))]
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory):
+    """A quick reproduction with two runs a point, on small files of means."""
+    folder = tmp_path_factory.mktemp("means")
+    iid, groups = folder / "iid.txt", folder / "groups.txt"
+    iid.write_text("".join(f"{0.2 + 0.03 * place:.2f}\n" for place in range(20)))
+    groups.write_text("".join(f"{0.2 + 0.03 * place:.2f} {0.21 + 0.03 * place:.2f}\n" for place in range(18)))
+    return ("reproduce", "--quick", "--runs", "2", "--means", str(iid), "--group-means", str(groups))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, command):
+    """Where its report is, and what it printed."""
+    out = tmp_path_factory.mktemp("reproduction")
+    result = CliRunner().invoke(app, [*command, "--out", str(out), "--json"])
+    assert result.exit_code == 0, result.output
+    return out, json.loads(result.stdout)
+
+
+def test_json_has_every_statement_and_every_point(made):
+    _, found = made
+    assert [one["name"] for one in found["statements"]] == NAMES
+    assert {one["verdict"] for one in found["statements"]} <= {"holds", "does not hold", "undecided"}
+    assert all(point["runs"] == 2 for point in found["points"])
+    assert found["settings"]["seed"] == 0
+
+
+def test_every_algorithm_of_the_paper_is_there_with_both_schedules(made):
+    _, found = made
+    seen = {(point["algorithm"], point["options"]) for point in found["points"]}
+    for name in ("collab-top-iid", "collab-top-noniid"):
+        assert {(name, '{"schedule":"paper"}'), (name, '{"schedule":"full"}')} <= seen
+    assert {"kzz", "kzz-balanced", "uniform"} <= {name for name, _ in seen}
+    recommended = {"frugal-top", "frugal-top-noniid"} & set(ct.available_algorithms())
+    assert recommended <= {name for name, _ in seen}
+
+
+def test_figures_are_there_as_vectors_and_pixels(made):
+    out, _ = made
+    names = {path.name for path in (out / "figures").iterdir()}
+    assert names == {f"figure-{number}.{ending}" for number in range(1, 5) for ending in ("svg", "pdf", "png")}
+
+
+class Reader(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.links, self.alts, self.open, self.tags = [], [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.tags.append(tag)
+        self.links += [value for name, value in attributes if name in ("src", "href")]
+        if tag == "img":
+            self.alts.append(given["alt"])
+        if tag == "th":
+            assert given.get("scope") in ("row", "col")
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_in_itself_and_well_formed(made):
+    out, found = made
+    text = (out / "report.html").read_text(encoding="utf-8")
+    page = Reader()
+    page.feed(text)
+    assert page.open == []
+    assert len(page.links) == 4
+    assert all(link.startswith("data:image/svg+xml;base64,") for link in page.links)
+    assert "url(" not in text.partition("</style>")[0]
+    assert all(alt.startswith("Figure ") and "Panel a" in alt for alt in page.alts)
+    assert "prefers-color-scheme: dark" in text
+    assert "@media print" in text
+    for one in found["statements"]:
+        assert f'<tr id="{one["name"]}">' in text
+
+
+def test_the_plain_report_says_the_same(made):
+    out, found = made
+    text = (out / "report.md").read_text(encoding="utf-8")
+    for one in found["statements"]:
+        assert f"### {one['name']}: {one['verdict']}" in text
+        assert all(f"- {line}" in text for line in one["found"])
+
+
+def test_the_report_is_computed_from_the_rows_on_disk(made):
+    out, found = made
+    (folder,) = (out / "studies").glob("panels-*")
+    points = ct.StudyTable.from_csv(folder / "rows.csv").points()
+    assert [point.words_mean for point in points] == [point["words_mean"] for point in found["points"]]
+
+
+def test_the_same_command_again_makes_no_run_and_the_same_report(made, command, run, monkeypatch):
+    out, _ = made
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+
+    def never(*_):
+        raise AssertionError("a run was made again")
+
+    monkeypatch.setattr("collabtop.studies.runner._run_chunk", never)
+    result = run(*command, "--out", out)
+    assert result.exit_code == 0
+    assert "does not hold" in result.stdout
+    assert f"The report is in {out / 'report.html'}" in result.stdout.replace("\n", "")
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_files_of_means_take_the_place_of_the_embedded_arms(made):
+    _, found = made
+    assert found["settings"]["arms"] == "iid.txt (IID), groups.txt (non-IID)"
+    assert {point["agents"] for point in found["points"] if point["arms"] == "groups"} == {2}
+
+
+def test_without_files_the_embedded_arms_are_measured(tmp_path):
+    settings = Settings(ct.datasets.movielens_like(), ct.datasets.movielens_like_groups(), "embedded", 2, quick=True)
+    found = measure(settings, tmp_path, jobs=2)
+    assert [one.name for one in found.statements] == NAMES
+    (c4,) = (one for one in found.statements if one.name == "C4")
+    assert "17,540 words of KZZ" in c4.found[0]
+    assert "23,420 words of KZZ with its first list" in c4.found[-1]
+
+
+def test_bad_arguments_get_one_line(refused, means, group_means, tmp_path):
+    assert "exclude each other" in refused("reproduce", "--quick", "--deep")
+    assert "--runs" in refused("reproduce", "--runs", 1)
+    assert "absent.txt" in refused("reproduce", "--means", "absent.txt")
+    assert "one mean an arm is needed" in refused("reproduce", "--means", group_means)
+    assert "a mean for each agent is needed" in refused("reproduce", "--group-means", means)
+    assert "leave out --means" in refused("reproduce", "--movielens", "ml-25m.zip", "--means", means)
+    assert "ml-25m.zip" in refused("reproduce", "--movielens", tmp_path / "ml-25m.zip")
+    few = tmp_path / "few.txt"
+    few.write_text("0.5\n0.6\n0.7\n")
+    assert "hold 3 arms" in refused("reproduce", "--means", few, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_help_teaches_with_examples(run):
+    text = run("reproduce", "--help").stdout
+    assert "Examples" in text
+    assert "collabtop reproduce --quick" in text
+
+
+def test_a_place_that_cannot_be_written_is_a_clear_error(refused, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert "file" in refused("reproduce", "--quick", "--runs", 2, "--json", "--out", tmp_path / "file" / "below")

@@ -1,0 +1,164 @@
+"""T1 to T5 on made-up evidence: each verdict comes out where it should."""
+
+import math
+
+import pytest
+from made_up import made_up_rows
+
+import collabtop as ct
+from collabtop.report.bounds import bound_horizon, corollary_bound, corollary_holds_from, printed_special_arm_wins_from
+from collabtop.report.crossing import Crossing
+from collabtop.report.evidence import (
+    FULL,
+    PRINTED,
+    PRINTED_NON_IID,
+    UNIFORM,
+    Crossed,
+    Disjointness,
+    Growth,
+    LocalRuns,
+    RoundCost,
+)
+from collabtop.report.theorems import bounded_by, t1, t2, t3, t4, t5, theorem_statements
+
+
+def bound_points(wrong, runs=400, level=0.01):
+    horizon = bound_horizon(ct.datasets.equal_gaps(n=16, m=1, gap=0.5), 1, 4, level)
+    return tuple(ct.StudyTable(made_up_rows(PRINTED, "easy", 1, 4, horizon, wrong=wrong, runs=runs)).points())
+
+
+def test_every_theorem_has_a_name_and_a_reason(evidence):
+    statements = theorem_statements(evidence())
+    assert [one.name for one in statements] == ["T1", "T2", "T3", "T4", "T5"]
+    assert all(one.why for one in statements)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "runs", "verdict"), [(0, 400, "holds"), (20, 400, "does not hold"), (0, 50, "undecided")]
+)
+def test_t1_compares_the_interval_with_the_bound(evidence, wrong, runs, verdict):
+    statement = t1(evidence(bound=bound_points(wrong, runs)))
+    assert statement.verdict == verdict
+    assert f"{wrong} wrong of {runs}" in statement.found[-1]
+    assert "bound 0.0100" in statement.found[-1]
+
+
+def test_t1_states_where_the_bound_begins_to_say_anything(evidence):
+    first, second = t1(evidence()).found[:2]
+    assert "7.54e+07" in first
+    assert second == "T = 500 H log^2 n / K gives .99 only for n >= 8"
+
+
+def test_the_bound_begins_exactly_at_its_horizon():
+    arms = ct.BernoulliArms([0.9, 0.5, 0.25])
+    at = bound_horizon(arms, 1, 10, 0.3)
+    assert ct.error_bound(arms, 1, 10, at) < 0.3 <= ct.error_bound(arms, 1, 10, at - 1)
+
+
+def test_the_corollary_and_the_printed_instance_fail_for_small_and_large_n():
+    assert [corollary_bound(n) <= 0.01 for n in (2, 7, 8, 100)] == [False, False, True, True]
+    assert corollary_holds_from() == 8
+    assert printed_special_arm_wins_from() == 5
+
+
+def growth(*, grows=0.0, shared_at=None, local=()):
+    """Words of exactly 3 (K log^2 n + m) and 2 K n log n, the first with a power of n on top."""
+    rows, rounds, sizes = [], [], {}
+    for power in (12, 16, 20):
+        n, name = 2**power, f"n = 2^{power}"
+        sizes[name] = n
+        for k in (2, 50):
+            words = round(3 * (k * power**2 + 1) * n**grows)
+            rows += made_up_rows(PRINTED, name, 1, k, 10**6, wrong=0, runs=2, words=words)
+            rows += made_up_rows(PRINTED_NON_IID, name, 1, k, 10**6, wrong=0, runs=2, words=2 * k * n * power)
+            rounds.append(
+                RoundCost(n, k, 1, 0, 0, "shared" if shared_at == n else "local", n, 6 * k * power, 4 * k * power)
+            )
+            rounds.append(RoundCost(n, k, 1, 0, 1, "shared", 64, 5 * k * power, 0))
+    return Growth(tuple(ct.StudyTable(rows).points()), sizes, tuple(rounds), local)
+
+
+def test_t2_holds_with_its_constants(evidence):
+    statement = t2(evidence(growth=growth(local=(LocalRuns(588, 10, 50, 50), LocalRuns(588, 50, 50, 0)))))
+    assert statement.verdict == "holds"
+    text = "\n".join(statement.found)
+    assert "CollabTopIID: 3.00 (K log2(n)^2 + m) fitted" in text
+    assert "CollabTopNIID: 2.00 K n log2(n) fitted" in text
+    assert "LocalElim: 6.00 K log2(n) fitted" in text
+    assert "CollabSearch, both of a round: 4.00 K log2(n) fitted" in text
+    assert "GlobalElim: 5.00 K log2(n) fitted" in text
+    assert "Runs with a local phase at n = 588: 100% at K = 10, 0% at K = 50" in text
+
+
+def test_t2_does_not_hold_where_words_outgrow_the_formula(evidence):
+    assert t2(evidence(growth=growth(grows=0.2))).verdict == "does not hold"
+
+
+def test_t2_does_not_hold_where_a_large_round_is_out_of_balance(evidence):
+    statement = t2(evidence(growth=growth(shared_at=2**20)))
+    assert any("found the partition out of balance" in line and " 2 found" in line for line in statement.found)
+    assert statement.verdict == "does not hold"
+
+
+def test_t2_is_undecided_without_the_deeper_study(evidence):
+    assert t2(evidence()).verdict == "undecided"
+    assert "--deep" in t2(evidence()).why
+
+
+def test_one_size_does_not_tell_how_a_cost_grows():
+    assert bounded_by([(8, 3.0, 3.0), (8, 4.0, 4.0)], "n")[1] == "undecided"
+    assert bounded_by([], "n") == ("nothing measured", "undecided")
+
+
+def speedups(line, share_of):
+    h, log = 61_520, math.log2(588) ** 2
+    return tuple(
+        Crossed(line, 1, k, Crossing(t, t * 0.95, t * 1.05, 0.01, "T", 10_000))
+        for k in (1, 10, 100)
+        for t in [h / share_of(k, log)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("share_of", "verdict"),
+    [
+        (lambda k, log: 0.3 * k, "holds"),
+        (lambda k, log: 0.5 * k / log, "does not hold"),
+        (lambda k, log: 1.5 * k, "does not hold"),
+    ],
+)
+def test_t3_wants_a_speed_up_between_k_over_log_squared_and_k(evidence, share_of, verdict):
+    statement = t3(evidence(crossings=(*speedups(PRINTED, lambda k, log: 0.2 * k), *speedups(FULL, share_of))))
+    assert statement.verdict == verdict
+    assert "CollabTopIID, printed schedule: H/T = 0.20 at K = 1, 2.00 at K = 10, 20.00 at K = 100" in statement.found[0]
+
+
+def test_t3_is_undecided_without_the_deeper_study(evidence):
+    assert t3(evidence()).verdict == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "bits", "verdict"), [(0, 9_000, "holds"), (0, 60, "does not hold"), (90, 60, "holds")]
+)
+def test_t4_wants_n_k_bits_of_whatever_answers_right(evidence, wrong, bits, verdict):
+    sets = (Disjointness(UNIFORM, 200, wrong, bits, 32, 4),)
+    statement = t4(evidence(disjointness=sets))
+    assert statement.verdict == verdict
+    assert f"{wrong} wrong answers of 200" in statement.found[0]
+    assert "from n = 5 on" in statement.found[-1]
+
+
+def test_t5_puts_bits_beside_the_bound(evidence):
+    statement = t5(evidence())
+    assert statement.verdict == "holds"
+    assert "beside 0.8 + 9.2" in statement.found[0]  # H / 80,000 and log2 of 588
+
+
+def test_t5_does_not_hold_where_bits_are_fewer(evidence):
+    assert t5(evidence(lambda line, *_: {"bits": 5} if line == PRINTED else {})).verdict == "does not hold"
+
+
+def test_t5_takes_the_speed_up_of_the_deeper_study_where_there_is_one(evidence):
+    found = t5(evidence(crossings=(Crossed(PRINTED, 1, 10, Crossing(6_152, 6_000, 6_300, 0.01, "T", 10_000)),))).found
+    assert "beside 10.0 + 9.2" in found[0]
+    assert "deeper study" in found[0]
