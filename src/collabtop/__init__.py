@@ -23,9 +23,11 @@ from collabtop.arms import BetaArms as BetaArms
 from collabtop.arms import DatasetArms as DatasetArms
 from collabtop.arms import FunctionArms as FunctionArms
 from collabtop.arms import HeterogeneousArms as HeterogeneousArms
+from collabtop.arms import LoggedArms as LoggedArms
 from collabtop.arms import PullPolicy as PullPolicy
 from collabtop.arms import batch as batch
 from collabtop.arms import read_arms as read_arms
+from collabtop.arms import read_rewards as read_rewards
 from collabtop.errors import BudgetError as BudgetError
 from collabtop.errors import CheckpointError as CheckpointError
 from collabtop.errors import CollabtopError as CollabtopError
