@@ -119,9 +119,8 @@ class CalledArms(Arms):
         while done < count:
             if draws.halted.is_set():
                 raise Halted
-            one = first._replace(
-                times=count - done if self._batch else 1, number=first.number + done, nth=first.nth + done
-            )
+            times = count - done if self._batch else 1
+            one = Try(first.arm, times, first.seed, first.agent, first.number + done, first.nth + done)
             got = self._attempts(one, draws, recorder)
             rewards[done : done + one.times] = got
             recorder.keep(one, got)
@@ -131,7 +130,7 @@ class CalledArms(Arms):
     def _attempts(self, one: Try, draws: Draws, recorder: Recorder) -> Reals:
         caller, label, attempt = self._ready_caller(), self.label(one.arm), 0
         while True:
-            outcome = caller.call(one._replace(attempt=attempt))
+            outcome = caller.call(one._replace(attempt=attempt) if attempt else one)
             if outcome.rewards is not None:
                 return outcome.rewards
             if draws.halted.is_set():

@@ -20,8 +20,10 @@ import struct
 import threading
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -32,6 +34,8 @@ from collabtop.protocol.locking import lock_file
 _MAGIC = b"collabtop log 1\n"
 _FRAME = struct.Struct("<III")
 _LARGEST = 1 << 31
+_SECONDS_AT_RISK = 1.0
+"""How much of a run a power cut may undo: waiting for the disk at every exchange would hold up quick ones."""
 
 
 class Header(msgspec.Struct, frozen=True, tag=True):
@@ -119,6 +123,7 @@ class RunLog:
         self.path = Path(path)
         self._lock = threading.Lock()
         self._closed = False
+        self._synced = 0.0
         try:
             self._file = self.path.open("a+b", buffering=0)
         except OSError as error:
@@ -138,21 +143,25 @@ class RunLog:
             raise
 
     def append(self, record: Record, *, sync: bool = False) -> None:
-        """Add a record, and return when a kill cannot undo it (`sync`: nor a power cut)."""
+        """Add a record, and return when a kill cannot undo it (`sync`: nor a power cut, at most one second of it)."""
         body = _encoder.encode(record)
         size = len(body).to_bytes(4, "little")
         with self._lock:
             if self._closed:  # an agent that was not waited for: nobody needs its pull any more
                 return
             self._write(_FRAME.pack(len(body), zlib.crc32(size), zlib.crc32(body)) + body)
-            if sync:
+            if sync and monotonic() - self._synced >= _SECONDS_AT_RISK:
                 os.fsync(self._file.fileno())
+                self._synced = monotonic()
 
     def close(self) -> None:
         """Let others use the file."""
         with self._lock:
-            self._closed = True
-            self._file.close()
+            if not self._closed:
+                self._closed = True
+                with suppress(OSError):  # what could not be written was said when it was
+                    os.fsync(self._file.fileno())
+                self._file.close()
 
     def _write(self, data: bytes) -> None:
         try:

@@ -19,7 +19,7 @@ _PARTS = (
 )
 _COLOURS = {"accepted": "#238b45", "rejected": "#d94801"}
 _SHOWN = 25
-_LONGEST = 28
+_LONGEST = 34
 
 
 def result_figure(result: Result) -> Figure:
@@ -86,4 +86,7 @@ def _draw_words(axes: Axes, result: Result) -> None:
 def _short(label: str) -> str:
     # A dollar would begin a formula.
     label = label.replace("$", r"\$")
-    return label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…"
+    if len(label) <= _LONGEST:
+        return label
+    half = _LONGEST // 2  # labels that begin alike often end differently
+    return f"{label[: half - 1].rstrip()} … {label[-half:].lstrip()}"
