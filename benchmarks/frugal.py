@@ -26,7 +26,9 @@ AROUND = (0.8, 0.9, 1.0, 1.12, 1.25)
 
 
 class Bench:
-    def __init__(self, arms: dict[str, ct.BernoulliArms | ct.HeterogeneousArms], out: Path | None, runs: int, jobs: int | None) -> None:
+    def __init__(
+        self, arms: dict[str, ct.BernoulliArms | ct.HeterogeneousArms], out: Path | None, runs: int, jobs: int | None
+    ) -> None:
         self.arms, self.out, self.runs, self.jobs = arms, out, runs, jobs
         self.fine: dict[tuple[str, int], PointSummary] = {}
 

@@ -10,6 +10,7 @@ from collabtop.algorithms.collab_top_iid import CollabTopIID as CollabTopIID
 from collabtop.algorithms.collab_top_noniid import CollabTopNonIID as CollabTopNonIID
 from collabtop.algorithms.confident_top import ConfidentTop as ConfidentTop
 from collabtop.algorithms.confident_top import ConfidentTopNonIID as ConfidentTopNonIID
+from collabtop.algorithms.frugal_bound import frugal_error_bound as frugal_error_bound
 from collabtop.algorithms.frugal_top import FrugalTop as FrugalTop
 from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID as FrugalTopNonIID
 from collabtop.algorithms.kl_lucb import KLLUCB as KLLUCB
@@ -41,6 +42,8 @@ from collabtop.errors import StudyError as StudyError
 from collabtop.errors import UnknownAlgorithmError as UnknownAlgorithmError
 from collabtop.forecast import Forecast as Forecast
 from collabtop.forecast import dry_run as dry_run
+from collabtop.planning import Plan as Plan
+from collabtop.planning import plan as plan
 from collabtop.problem import Problem as Problem
 from collabtop.problem import complexity as complexity
 from collabtop.problem import error_bound as error_bound

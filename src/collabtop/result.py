@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from collabtop.arms.base import Ints, Reals
+from collabtop.doubts import doubts
 from collabtop.protocol.ledger import Ledger, Round
 from collabtop.protocol.scoreboard import Estimates
 from collabtop.spending import Spending
@@ -116,6 +118,11 @@ class Result:
         arms = sorted(self.estimates.guesses)
         return [self.labels[arm] for arm in arms] if self.labels else arms
 
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What speaks against the answer: a horizon that could not tell the border apart, with the numbers."""
+        return doubts(self.estimates, self.horizon, self.labels, sure=self.sure)
+
     @property
     def time(self) -> int:
         """Time steps used, at most the horizon."""
@@ -187,6 +194,7 @@ class Result:
             "confidence": self.confidence,
             "sure": self.sure,
             "open": self.open,
+            "warnings": list(self.warnings),
             "top": self.top,
             "top_indices": self.top_indices,
             "time": self.time,
@@ -220,12 +228,16 @@ class Result:
             console.print(self)
         return captured.get().rstrip()
 
-    def __rich__(self) -> Table:
-        table = Table(
-            title=f"The best {self.m} of {self.n:,} arms by {self.algorithm}, {self.agents:,} agents, seed {self.seed}",
-            caption=f"time {self.time:,} of {self.horizon:,}   pulls {self.pulls:,}   words {self.words:,}   "
-            f"bits {self.bits:,}   round trips {self.round_trips:,}",
-        )
+    def __rich__(self) -> RenderableType:
+        if not self.warnings:
+            return self._table()
+        return Group(self._table(), *(Text(f"warning: {line}", style="yellow") for line in self.warnings))
+
+    def _table(self) -> Table:
+        title = f"The best {self.m} of {self.n:,} arms by {self.algorithm}, {self.agents:,} agents, seed {self.seed}"
+        spent = f"time {self.time:,} of {self.horizon:,}   pulls {self.pulls:,}"
+        said = f"words {self.words:,}   bits {self.bits:,}   round trips {self.round_trips:,}"
+        table = Table(title=title, caption=f"{spent}\n{said}", min_width=max(len(title), len(spent), len(said)) + 2)
         for column, justify in (("rank", "right"), ("arm", "left"), ("mean", "right"), ("pulls", "right")):
             table.add_column(column, justify=justify)  # type: ignore[arg-type]
         for rank, (label, arm) in enumerate(zip(self.top, self.top_indices, strict=True), 1):

@@ -17,7 +17,7 @@ from collabtop.events import OnEvent
 from collabtop.protocol.log import Header
 from collabtop.protocol.team import Team
 from collabtop.result import Result
-from collabtop.run import Plan, check_run_arguments, make_team, run_plan
+from collabtop.run import RunPlan, check_run_arguments, make_team, run_plan
 
 
 def resume(
@@ -70,7 +70,7 @@ def resume(
         )
     chosen = _algorithm(header, checkpoint, algorithm)
     problem = check_run_arguments(known, header.m, header.agents, header.horizon, chosen)
-    plan = Plan(known, problem, chosen, header.why, header.seed, make_team(team), header.budget, header.costs)
+    plan = RunPlan(known, problem, chosen, header.why, header.seed, make_team(team), header.budget, header.costs)
     return run_plan(plan, checkpoint, on_event, progress=progress)
 
 

@@ -111,11 +111,11 @@ def identify(
     seed = secrets.randbits(63) if seed is None else _whole("seed", seed, least=0)
     limit, prices = limit_of(arms, m, agents, horizon, budget, cost, max_horizon, chosen)
     problem = check_run_arguments(arms, m, agents, limit, chosen)
-    plan = Plan(arms, problem, chosen, why, seed, make_team(team), budget, prices)
+    plan = RunPlan(arms, problem, chosen, why, seed, make_team(team), budget, prices)
     return run_plan(plan, checkpoint, on_event, progress=progress)
 
 
-class Plan(msgspec.Struct, frozen=True):
+class RunPlan(msgspec.Struct, frozen=True):
     """A run whose arguments are fine."""
 
     arms: Arms
@@ -129,7 +129,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def run_plan(
-    plan: Plan, checkpoint: str | PathLike[str] | None, on_event: OnEvent | None, *, progress: bool = False
+    plan: RunPlan, checkpoint: str | PathLike[str] | None, on_event: OnEvent | None, *, progress: bool = False
 ) -> Result:
     """Make a run, with a checkpoint and somebody watching where that is asked for."""
     with ExitStack() as stack:
@@ -146,7 +146,7 @@ def run_plan(
     return result
 
 
-def _recorded_run(plan: Plan, log: RunLog | None, tape: Tape, *, watched: bool) -> Result:
+def _recorded_run(plan: RunPlan, log: RunLog | None, tape: Tape, *, watched: bool) -> Result:
     arms, team, problem = plan.arms, plan.team, plan.problem
     if log is not None:
         team = LoggedTeam(team, log)
@@ -168,7 +168,7 @@ def _recorded_run(plan: Plan, log: RunLog | None, tape: Tape, *, watched: bool) 
     return result
 
 
-def _result(plan: Plan, arms: Arms, team: Team) -> Result:
+def _result(plan: RunPlan, arms: Arms, team: Team) -> Result:
     problem, chosen = plan.problem, plan.algorithm
     mirrored = 2 * problem.m > problem.n  # look for the n - m worst instead, and return the rest
     inner = Problem(problem.n, problem.n - problem.m if mirrored else problem.m, problem.agents, problem.horizon)

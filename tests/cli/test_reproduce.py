@@ -134,7 +134,7 @@ def test_without_files_the_embedded_arms_are_measured(tmp_path):
     assert [one.name for one in found.statements] == NAMES
     (c4,) = (one for one in found.statements if one.name == "C4")
     assert "17,540 words of KZZ" in c4.found[0]
-    assert "23,420 words of KZZ with its first list" in c4.found[-1]
+    assert "KZZ with its first list: 23,420 words" in c4.found[-1]
 
 
 def test_bad_arguments_get_one_line(refused, means, group_means, tmp_path):

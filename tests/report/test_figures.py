@@ -4,6 +4,7 @@ import io
 
 import matplotlib as mpl
 import pytest
+from made_up import made_up_evidence
 
 from collabtop.report.evidence import KZZ
 from collabtop.report.experiments import figure_plans
@@ -12,6 +13,11 @@ from collabtop.report.names import paper_name
 from collabtop.report.render import rendered_figures
 
 PLANS = figure_plans(10)
+
+
+@pytest.fixture
+def evidence():
+    return made_up_evidence
 
 
 @pytest.fixture(params=PLANS, ids=lambda plan: f"figure {plan.number}")

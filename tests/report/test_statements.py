@@ -1,13 +1,19 @@
 """C1 to C7 on made-up rows: each verdict comes out where it should, and every figure is the rows'."""
 
+import msgspec
 import pytest
-from made_up import made_up_rows
+from made_up import made_up_evidence, made_up_rows
 
 import collabtop as ct
 from collabtop.report.crossing import Crossing
 from collabtop.report.evidence import FULL, KZZ, PRINTED, PRINTED_NON_IID, UNIFORM, Crossed
 from collabtop.report.experiments import IID, NON_IID
 from collabtop.report.statements import c1, c2, c3, c4, c5, c6, c7, experiment_statements, straight_line
+
+
+@pytest.fixture
+def evidence():
+    return made_up_evidence
 
 
 def only(*lines, **changes):
@@ -97,13 +103,16 @@ def test_c4_compares_words(evidence, words, verdict):
     assert f"{words / 1_000:.1f} times" in statement.found[0]
 
 
-def test_c4_also_counts_as_the_authors_do(evidence):
-    ledgers = {"collab-top-iid": {"down": 1_200, "up": 1_100}, "kzz": {"down": 5_800, "up": 11_740}}
-    statement = c4(evidence(words_by_direction=ledgers))
-    assert (
-        "23,420 words of KZZ with its first list beside 1,200 of CollabTopIID without replies, 19.5"
-        in statement.found[-1]
-    )
+def test_c4_shows_other_counts_side_by_side_and_is_not_decided_by_them(evidence):
+    ledgers = {
+        "collab-top-iid": {"Deal": 640, "Values": 300, "Hand": 300, "Pull": 560},
+        "kzz": {"Pull": 5_800, "Means": 11_740},
+    }
+    statement = c4(evidence(only(KZZ, words=7_000), words_by_kind=ledgers))
+    assert "23,420 words" in statement.found[-1]
+    assert "1,500 of CollabTopIID without sizes, counts and search replies, 15.6 times" in statement.found[-1]
+    assert "1,200 of CollabTopIID without any reply, 19.5 times" in statement.found[-1]
+    assert statement.verdict == "does not hold"
 
 
 def test_c5_holds_where_words_are_flat_over_t_and_straight_over_k(evidence):
@@ -120,6 +129,14 @@ def test_c5_does_not_hold_where_words_bend_over_k(evidence):
     bent = {2: 4, 6: 36, 10: 100, 30: 900}
     statement = c5(evidence(lambda line, *rest: {"words": 10 * bent[rest[2]]} if line == KZZ else {}))
     assert statement.verdict == "does not hold"
+
+
+def test_c5_is_undecided_where_chance_could_carry_it_across_the_limit(evidence):
+    # A third of a bend of 30%: 10% off the line, with words that differ by half from run to run.
+    found = evidence(lambda line, _arms, _m, k, _t: {"words": 100 * k + (90 if k == 10 else 0)} if line == KZZ else {})
+    sure = [p for p in found.points if p.algorithm == "kzz"]
+    noisy = tuple(msgspec.structs.replace(p, words_sd=p.words_mean / 2) if p in sure else p for p in found.points)
+    assert c5(type(found)(points=noisy, arms=found.arms)).verdict == "undecided"
 
 
 def test_c5_is_undecided_without_points(evidence):

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from made_up import made_up_rows
+from made_up import made_up_evidence, made_up_rows
 
 import collabtop as ct
 from collabtop.report.bounds import bound_horizon, corollary_bound, corollary_holds_from, printed_special_arm_wins_from
@@ -20,6 +20,11 @@ from collabtop.report.evidence import (
     RoundCost,
 )
 from collabtop.report.theorems import bounded_by, t1, t2, t3, t4, t5, theorem_statements
+
+
+@pytest.fixture
+def evidence():
+    return made_up_evidence
 
 
 def bound_points(wrong, runs=400, level=0.01):

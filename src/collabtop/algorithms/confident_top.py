@@ -11,6 +11,7 @@ import numpy as np
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.dealing import balanced_time, pull_balanced
+from collabtop.algorithms.elimination import smallest
 from collabtop.algorithms.frugal_top_noniid import pull_open
 from collabtop.algorithms.intervals import bounds
 from collabtop.errors import InputError
@@ -34,8 +35,8 @@ class _Race(Algorithm):
         check_confidence(self.confidence, self.tolerance)
 
     @abstractmethod
-    def _pull(self, team: Team, live: Ints, survived: Flags | None, times: int) -> Reals:
-        """Pull each open arm `times` times, and add up."""
+    def _pull(self, team: Team, live: Ints, survived: Flags | None, times: int, *, cut_short: bool) -> Reals:
+        """Pull each open arm `times` times, and add up; only a round cut short has to say how many times that is."""
 
     @abstractmethod
     def _time(self, live: int, times: int, agents: int) -> int:
@@ -49,31 +50,35 @@ class _Race(Algorithm):
         """Race until all is settled, or the horizon is used up."""
         board, live = Scoreboard(problem.n), np.arange(problem.n)
         survived: Flags | None = None
-        r, to_accept, so_far, left = 0, problem.m, 0, problem.horizon
+        r, to_accept, left = 0, problem.m, problem.horizon
         while 0 < to_accept < len(live):
-            new = self._affordable(max(1, times_before(r + 1) - so_far), len(live), team.agents, left)
+            planned = times_before(r + 1) - times_before(r)
+            new = self._affordable(planned, len(live), team.agents, left)
             if not new:
                 break
             team.begin_round("shared", live=len(live))
-            board.add(live, self._pull(team, live, survived, new), self._per_arm(new, team.agents))
-            so_far, left = so_far + new, left - self._time(len(live), new, team.agents)
-            means, pulls = board.means(live), float(self._per_arm(so_far, team.agents))
-            good, bad = self.verdicts(means, pulls, to_accept, r, problem.n)
-            board.accept(live[good], r, "shared")
-            board.reject(live[bad], r, "shared")
+            sums = self._pull(team, live, survived, new, cut_short=new < planned)
+            board.add(live, sums, self._per_arm(new, team.agents))
+            r, left = r + 1, left - self._time(len(live), new, team.agents)
+            if new < planned:  # how many pulls it had depends on what was seen: good for a guess, not for a verdict
+                break
+            pulls = float(self._per_arm(times_before(r), team.agents))
+            good, bad = self.verdicts(board.means(live), pulls, to_accept, r - 1, problem.n, rng)
+            board.accept(live[good], r - 1, "shared")
+            board.reject(live[bad], r - 1, "shared")
             survived = ~(good | bad)
-            r, live, to_accept = r + 1, live[survived], problem.m - board.accepted
-        guess(board, live, to_accept, r - 1)
+            live, to_accept = live[survived], problem.m - board.accepted
+        guess(board, live, to_accept, r - 1, rng)
         return board
 
-    def verdicts(self, means: Reals, pulls: float, to_accept: int, r: int, n: int) -> tuple[Flags, Flags]:
+    def verdicts(
+        self, means: Reals, pulls: float, to_accept: int, r: int, n: int, rng: np.random.Generator
+    ) -> tuple[Flags, Flags]:
         """Which open arms are surely among the best `to_accept` of them, and which surely are not."""
         # Over all arms, both sides and all rounds the chances of a wrong interval add up to 1 - confidence.
         evidence = math.log(2 * n * (r + 1) * (r + 2) / (1 - self.confidence))
         low, high = bounds(means, np.full(len(means), pulls), evidence)
-        order = np.argsort(-means, kind="stable")
-        top = np.zeros(len(means), np.bool_)
-        top[order[:to_accept]] = True
+        top = ~smallest(means, len(means) - to_accept, rng)
         if high[~top].max() <= low[top].min() + self.tolerance:
             return top, ~top
         good = top & (low > np.sort(high)[len(high) - to_accept - 1])
@@ -108,9 +113,12 @@ class ConfidentTop(_Race):
         """One pull an arm."""
         return balanced_time(problem.n, 1, problem.agents)
 
-    def _pull(self, team: Team, live: Ints, survived: Flags | None, times: int) -> Reals:
-        if survived is not None:
-            team.tell_all(OpenArms(len(live)))  # from this and the round, agents know their pulls
+    def _pull(self, team: Team, live: Ints, survived: Flags | None, times: int, *, cut_short: bool) -> Reals:
+        # From the number of open arms and the round an agent knows its pulls, and at first all arms are open.
+        if survived is not None or cut_short:
+            free = (*(("count",) if survived is None else ()), *(() if cut_short else ("times",)))
+            busy = -(-len(live) * times // balanced_time(len(live), times, team.agents))  # the others are not asked
+            team.tell(dict.fromkeys(range(busy), OpenArms(len(live), times, free=free)))
         return pull_balanced(team, live, times, all_live=survived is None)
 
     def _time(self, live: int, times: int, agents: int) -> int:
@@ -140,7 +148,8 @@ class ConfidentTopNonIID(_Race):
         """One pull an arm by every agent."""
         return problem.n
 
-    def _pull(self, team: Team, live: Ints, survived: Flags | None, times: int) -> Reals:
+    def _pull(self, team: Team, live: Ints, survived: Flags | None, times: int, *, cut_short: bool) -> Reals:
+        # A bitmap tells every agent how many arms are open, so all know when the time runs out.
         return pull_open(team, len(live), survived, times, coarseness=0.0)
 
     def _time(self, live: int, times: int, agents: int) -> int:
@@ -159,12 +168,12 @@ def times_before(round_: int) -> int:
     return int(_FIRST_PULLS * _GROWTH ** (round_ - 1)) if round_ else 0
 
 
-def guess(board: Scoreboard, live: Ints, to_accept: int, r: int) -> None:
+def guess(board: Scoreboard, live: Ints, to_accept: int, r: int, rng: np.random.Generator) -> None:
     """Complete the answer with the best of the open arms, and say that they are not settled."""
     if not 0 < to_accept < len(live):  # nothing is left to decide
         (board.accept if to_accept else board.reject)(live, r, "shared")
         return
-    best = np.argsort(-board.means(live), kind="stable")
+    best = np.lexsort((rng.random(len(live)), -board.means(live)))  # which of equal arms is chance
     board.accept(live[best[:to_accept]], r, "shared")
     board.reject(live[best[to_accept:]], r, "shared")
     board.leave_open(live)
@@ -172,6 +181,9 @@ def guess(board: Scoreboard, live: Ints, to_accept: int, r: int) -> None:
 
 def check_confidence(confidence: float, tolerance: float) -> None:
     """Refuse a confidence or a tolerance that cannot be."""
+    for name, value in (("confidence", confidence), ("tolerance", tolerance)):
+        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+            raise InputError(f"{name} is {value!r}, but a number is needed")
     if not 0 < confidence < 1:
         raise InputError(f"confidence is {confidence}, but a probability between 0 and 1 is needed, such as 0.95")
     if not 0 <= tolerance < 1:

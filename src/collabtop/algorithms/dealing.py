@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from collabtop.protocol.messages import Ints, Means, Message, Pull, Reals
 from collabtop.protocol.team import Team
+
+_MANY = 10_000
 
 
 def pull_each(team: Team, live: Ints, times: int, *, all_live: bool = False) -> Reals:
@@ -53,18 +57,28 @@ def pull_balanced(team: Team, live: Ints, pulls: int, *, all_live: bool = False)
     if pulls == 0:
         return np.zeros(len(live))
     free = ("arms", "times") if all_live else ("times",)
-    spans: dict[int, tuple[int, Ints]] = {}
-    questions: dict[int, Message] = {}
-    for agent in range(team.agents):
-        first, times = load(len(live), pulls, team.agents, agent)
-        if len(times):
-            spans[agent] = first, times
-            questions[agent] = Pull(live[first : first + len(times)], times, free=free)
+    deal = loads if len(live) <= _MANY else loads.__wrapped__
+    shares = deal(len(live), pulls, team.agents)
+    questions: dict[int, Message] = {
+        agent: Pull(live[first : first + len(times)], times, free=free) for agent, (first, times) in enumerate(shares)
+    }
     sums = np.zeros(len(live))
-    for agent, answer in team.ask(questions, Means).items():
-        first, times = spans[agent]
+    answers = team.ask(questions, Means).values()
+    for (first, times), answer in zip(shares, answers, strict=True):
         sums[first : first + len(times)] += answer.means * times
     return sums
+
+
+# The same shares come back in every run of a study; those of very many arms are not worth the memory.
+@lru_cache(maxsize=256)
+def loads(arms: int, pulls: int, agents: int) -> list[tuple[int, Ints]]:
+    """The shares of all agents that get any, agent 0's first.
+
+    >>> loads(arms=3, pulls=5, agents=2)
+    [(0, array([5, 3])), (1, array([2, 5]))]
+    """
+    shares = [load(arms, pulls, agents, agent) for agent in range(agents)]
+    return [(first, times) for first, times in shares if len(times)]
 
 
 def load(arms: int, pulls: int, agents: int, agent: int) -> tuple[int, Ints]:

@@ -30,11 +30,13 @@ def settle(live: Ints, means: Reals, to_accept: int, keep: int, rng: np.random.G
     >>> settle(np.array([4, 5, 6, 7]), np.array([0.9, 0.5, 0.6, 0.1]), to_accept=2, keep=2, rng=rng)
     Settled(accepted=array([4]), rejected=array([7]), live=array([5, 6]))
     """
-    top = ~smallest(means, len(live) - to_accept, rng)  # sigma_r(1), ..., sigma_r(m_r)
-    upper, lower = means[top].min(), means[~top].max()
-    gaps = np.where(top, means - lower, upper - means)
+    below = len(live) - to_accept
+    lower, upper = np.partition(means, (below - 1, below))[below - 1 : below + 1]
+    rest = smallest(means, below, rng)  # the others are sigma_r(1), ..., sigma_r(m_r)
+    gaps = np.where(rest, upper - means, means - lower)
     kept = smallest(gaps, keep, rng)  # pi_r(1), ..., pi_r(n_{r+1})
-    return Settled(live[top & ~kept], live[~top & ~kept], live[kept])
+    settled = ~kept
+    return Settled(live[settled & ~rest], live[settled & rest], live[kept])
 
 
 def settle_rest(board: Scoreboard, live: Ints, to_accept: int, round: int, phase: str) -> None:
@@ -62,5 +64,5 @@ def smallest(values: Reals, count: int, rng: np.random.Generator) -> Mask:
     surplus = np.count_nonzero(chosen) - count
     if surplus:
         ties = np.flatnonzero(values == last)
-        chosen[rng.choice(ties, surplus, replace=False)] = False
+        chosen[rng.permutation(ties)[:surplus]] = False
     return chosen

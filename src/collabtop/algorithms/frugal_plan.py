@@ -97,7 +97,8 @@ def frugal_plan(problem: Problem, risk: float) -> FrugalPlan:
     (59, 5, (50, 26, 14, 7, 4, 2))
     """
     stages = _Stages(problem, risk)
-    pulls = _spend(stages.open, exponent(problem.m), stages.time, problem.horizon)
+    most = problem.horizon * problem.agents  # pulls that an arm can get if there are more agents than arms
+    pulls = _spend(stages.open, exponent(problem.m), stages.time, problem.horizon, most)
     # What rounding left over goes to the last round.
     pulls[-1] += (problem.horizon - stages.time(pulls)) * problem.agents // stages.shared[-1]
     cut = len(stages.local) - 1
@@ -128,7 +129,7 @@ def noniid_plan(problem: Problem) -> NonIIDPlan:
     NonIIDPlan(sizes=(10, 6, 3, 2), pulls=(52, 80, 144, 204))
     """
     sizes = _down_to_two(problem.n, _NONIID_SHRINK)
-    pulls = _spend(sizes, exponent(problem.m), partial(_everyone_time, sizes), problem.horizon)
+    pulls = _spend(sizes, exponent(problem.m), partial(_everyone_time, sizes), problem.horizon, problem.horizon)
     pulls[-1] += (problem.horizon - _everyone_time(sizes, pulls)) // sizes[-1]
     return NonIIDPlan(*_without_idle(sizes, pulls))
 
@@ -149,10 +150,11 @@ class _Stages:
     def __init__(self, problem: Problem, risk: float) -> None:
         self._agents = agents = problem.agents
         keep = arms_to_hand_over(problem, risk)
-        self.local = _shrinking(-(-problem.n // agents), keep, _LOCAL_SHRINK)
         small, large = divmod(problem.n, agents)  # `large` agents hold one arm more than the others
-        left = self.local[-1]
-        handed_over = large * min(left, small + 1) + (agents - large) * min(left, small)
+        handed_over = large * min(keep, small + 1) + (agents - large) * min(keep, small)
+        if handed_over > problem.n / 2:  # to hand over most of the arms takes more words than to share them at once
+            keep, handed_over = problem.n, problem.n
+        self.local = _shrinking(-(-problem.n // agents), keep, _LOCAL_SHRINK)
         self.shared = _down_to_two(handed_over, _SHARED_SHRINK)
         self.open = [agents * size for size in self.local[:-1]] + self.shared
 
@@ -163,9 +165,9 @@ class _Stages:
         return local + sum(balanced_time(size, more, self._agents) for size, more in shared)
 
 
-def _spend(sizes: list[int], power: float, time: Callable[[list[int]], int], horizon: int) -> list[int]:
-    """The most pulls in proportion to size^-power that fit into the horizon."""
-    low, high = 1.0, float(horizon + 1)
+def _spend(sizes: list[int], power: float, time: Callable[[list[int]], int], horizon: int, most: int) -> list[int]:
+    """The most pulls in proportion to size^-power that fit into the horizon; `most` is the most an arm could get."""
+    low, high = 1.0, float(most + 1)
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if time(_pulls(sizes, power, middle)) <= horizon else (low, middle)

@@ -55,10 +55,10 @@ class KLLUCB(Algorithm):
         board, arms = Scoreboard(problem.n), np.arange(problem.n)
         team.begin_round("shared", live=problem.n)
         board.add(arms, pull_each(team, arms, 1, all_live=True), 1)
-        pulls = np.ones(problem.n)
+        pulls, lots = np.ones(problem.n), rng.random(problem.n)  # which of equal arms comes first is chance
         while True:
             means, evidence = board.means(arms), self._evidence(int(pulls.sum()), problem.n)
-            order = np.argsort(-means, kind="stable")
+            order = np.lexsort((lots, -means))
             best, others = order[: problem.m], order[problem.m :]
             low = edge(means[best], pulls[best], evidence, end=0.0)
             high = edge(means[others], pulls[others], evidence, end=1.0)
@@ -68,7 +68,7 @@ class KLLUCB(Algorithm):
                 board.reject(others, 0, "shared")
                 return board
             if pulls.sum() + 2 > problem.horizon:
-                guess(board, arms, problem.m, 0)
+                guess(board, arms, problem.m, 0, rng)
                 return board
             pair = np.array([weakest, strongest])
             board.add(pair, pull_each(team, pair, 1), 1)

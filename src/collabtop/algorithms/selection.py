@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 import msgspec
 import numpy as np
@@ -95,58 +96,58 @@ class _Shown:
         self._starts = np.array(starts)
         """Values of each agent known to lie below the window looked at."""
         self._stops = np.array(stops)
+        self._below, self._up_to = sum(starts), sum(stops)
 
     def take(self, places: list[Ints], values: list[Reals]) -> None:
         counts = [len(some) for some in places]
         if counts != [len(some) for some in values]:
             raise ProtocolError("an agent showed more or fewer values than it was asked for")
-        holder = np.repeat(np.arange(len(places)), counts)
         place, value = np.concatenate(places), np.concatenate(values)
+        shows = [holder for holder, count in enumerate(counts) if count]
+        ends = list(accumulate(counts))
+        first = np.array([ends[holder] - counts[holder] for holder in shows])
+        last = np.array([ends[holder] - 1 for holder in shows])
         # Up to a value shown at place p an agent has p + 1 values; up to the next one shown, at q, at
         # most q. Added up in order these are the bounds on the rank of each value shown.
-        ends = np.cumsum(counts) - 1
-        before, after = np.empty_like(place), np.empty_like(place)
-        before[1:], after[:-1] = place[:-1] + 1, place[1:]
-        shows = np.flatnonzero(counts)
-        before[ends[shows] - np.array(counts)[shows] + 1] = self._starts[shows]
-        after[ends[shows]] = self._stops[shows]
-        order = np.argsort(value, kind="stable")
-        self._holder, self._place, self._value = holder[order], place[order], value[order]
-        at_first = self._stops.copy()
-        at_first[shows] = place[ends[shows] - np.array(counts)[shows] + 1]
-        self._at_least = int(self._starts.sum()) + np.cumsum((place + 1 - before)[order])
-        self._at_most = int(at_first.sum()) + np.cumsum((after - place)[order])
+        least, most = np.empty_like(place), np.empty_like(place)
+        least[1:] = most[:-1] = place[1:] - place[:-1]
+        least[first] = place[first] + 1 - self._starts[shows]
+        most[last] = self._stops[shows] - place[last]
+        hidden = self._up_to - int(self._stops[shows].sum())  # values of agents that show none
+        order = value.argsort(kind="stable")
+        self._at_least = self._below + least[order].cumsum()
+        self._at_most = hidden + int(place[first].sum()) + most[order].cumsum()
+        self._holder = np.arange(len(places)).repeat(counts)[order]
+        self._place, self._value = place[order], value[order]
 
     def decides(self, rank: int) -> bool:
         """Whether all values that could have this rank or the next were shown; else what to look at."""
         # A value surely below the rank, and one surely above it, may not have been shown.
-        self._low = int(np.searchsorted(self._at_most, rank)) - 1
-        self._high = int(np.searchsorted(self._at_least, rank + 1))
-        up_to_low = int(self._at_least[self._low]) if self._low >= 0 else int(self._starts.sum())
+        self._low = int(self._at_most.searchsorted(rank)) - 1
+        self._high = int(self._at_least.searchsorted(rank + 1))
+        up_to_low = int(self._at_least[self._low]) if self._low >= 0 else self._below
         if self._high < len(self._value):
             between = int(self._at_most[self._high]) - up_to_low
             return between == self._high - self._low
-        return int(self._stops.sum()) - up_to_low == len(self._value) - 1 - self._low
+        return self._up_to - up_to_low == len(self._value) - 1 - self._low
 
     def narrower(self) -> dict[int, Message]:
         """Ask each agent for what lies after the value at `low` and up to the value at `high`."""
-        questions: dict[int, Message] = {}
-        for index, agent in enumerate(self._holders):
-            low, low_place = self._bound(self._low, index, -math.inf, int(self._starts[index]))
-            high, high_place = self._bound(self._high, index, math.inf, int(self._stops[index]))
-            questions[agent] = Narrow(low, low_place, high, high_place)
-        return questions
+        lows = self._bounds(self._low, -math.inf, self._starts)
+        highs = self._bounds(self._high, math.inf, self._stops)
+        return {agent: Narrow(*low, *high) for agent, low, high in zip(self._holders, lows, highs, strict=True)}
 
-    def _bound(self, at: int, index: int, open_end: float, edge: int) -> tuple[float, int]:
+    def _bounds(self, at: int, open_end: float, edges: Ints) -> list[tuple[float, int]]:
+        """The value shown at `at` as a bound for each agent, with the place of the agent's own equal values."""
         if not 0 <= at < len(self._value):
-            return open_end, edge
-        holder, value = int(self._holder[at]), float(self._value[at])
-        if holder == index:
-            return value, int(self._place[at]) + 1
-        return value, TIES_BEFORE if index < holder else TIES_AFTER
+            return [(open_end, edge) for edge in edges.tolist()]
+        owner, value = int(self._holder[at]), float(self._value[at])
+        bounds = [(value, TIES_BEFORE)] * owner + [(value, TIES_AFTER)] * (len(edges) - owner)
+        bounds[owner] = value, int(self._place[at]) + 1
+        return bounds
 
     def selection(self, rank: int, agents: int) -> Selection:
-        up_to_low = int(self._at_least[self._low]) if self._low >= 0 else int(self._starts.sum())
+        up_to_low = int(self._at_least[self._low]) if self._low >= 0 else self._below
         last = self._low + rank - up_to_low
         cuts = self._starts.copy()
         cuts[self._holder[: last + 1]] = self._place[: last + 1] + 1  # in order, so the last one stays

@@ -25,7 +25,7 @@ def pull_rng(seed: int, agent: int, number: int, attempt: int = 0) -> np.random.
 
 @lru_cache(maxsize=16)
 def _pull_key(seed: int) -> NDArray[np.uint64]:
-    return np.random.SeedSequence(seed, spawn_key=(_PULL,)).generate_state(2, np.uint64)
+    return np.random.SeedSequence(seed, spawn_key=(_PULL,)).generate_state(2, np.uint64).astype(np.uint64)
 
 
 def order_rng(seed: int, agent: int, arm: int, lap: int) -> np.random.Generator:

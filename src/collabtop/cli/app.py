@@ -13,6 +13,7 @@ from collabtop.cli.algorithms import algorithms, algorithms_examples
 from collabtop.cli.demo import demo, demo_examples
 from collabtop.cli.errors import OneLineErrors
 from collabtop.cli.identify import identify, identify_examples
+from collabtop.cli.plan_command import plan, plan_examples
 from collabtop.cli.reproduce import reproduce, reproduce_examples
 from collabtop.cli.resume import resume, resume_examples
 from collabtop.cli.show import show, show_examples
@@ -31,6 +32,7 @@ app = typer.Typer(
 app.command(epilog=identify_examples)(identify)
 app.command(epilog=resume_examples)(resume)
 app.command(epilog=show_examples)(show)
+app.command(epilog=plan_examples)(plan)
 app.command(epilog=algorithms_examples)(algorithms)
 app.command(epilog=demo_examples)(demo)
 app.command(epilog=study_examples)(study)

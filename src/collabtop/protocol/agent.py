@@ -155,8 +155,7 @@ class Agent:
     def _set_keys(self, values: Reals) -> None:
         # In a fresh order each time, so that which of two equal arms comes first is chance, and has nothing
         # to do with which came first the last time.
-        shuffled = self._draws.bulk.permutation(len(values))
-        self._order = shuffled[values[shuffled].argsort(kind="stable")]
+        self._order = np.lexsort((self._draws.bulk.random(len(values)), values))
         self._keys = values[self._order]
 
     def _sample(self, message: Sample) -> Values:

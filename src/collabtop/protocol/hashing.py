@@ -57,11 +57,14 @@ def _horner(coefficients: NDArray[np.uint64], points: NDArray[np.uint64]) -> NDA
     mask, shift = np.uint64(PRIME), np.uint64(31)
     value = np.full(len(points), coefficients[0])
     high = np.empty_like(value)
-    for coefficient in coefficients[1:]:
+    # A reduced value has at most 33 bits and each step adds those of a point: several may fit into 64.
+    steps_that_fit = max(1, 31 // int(points[-1]).bit_length())
+    for step, coefficient in enumerate(coefficients[1:], 1):
         value *= points
         value += coefficient
-        # 2^31 = 1 in this field, so the bits above the 31st are added back to those below.
-        np.right_shift(value, shift, out=high)
-        value &= mask
-        value += high
+        if step % steps_that_fit == 0:
+            # 2^31 = 1 in this field, so the bits above the 31st are added back to those below.
+            np.right_shift(value, shift, out=high)
+            value &= mask
+            value += high
     return value % mask

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
@@ -17,7 +16,7 @@ from collabtop.protocol.packing import Packed
 Direction = Literal["down", "up"]
 
 _BITS = {bool: 1, int: 32, float: 64}
-_ARRAY_BITS = {"b": 1, "i": 32, "f": 64}
+_ARRAY_BITS = {"?": 1, "l": 32, "q": 32, "d": 64}  # by NumPy's type codes
 
 
 def cost(message: Message) -> tuple[int, int]:
@@ -31,11 +30,11 @@ def cost(message: Message) -> tuple[int, int]:
     (2, 64)
     """
     words, bits, arrays = _price_list(type(message), message.free)
-    for read in arrays:
-        array = read(message)
+    for name in arrays:
+        array = getattr(message, name)
         if isinstance(array, np.ndarray):
             words += array.size
-            bits += array.size * _ARRAY_BITS[array.dtype.kind]
+            bits += array.size * _ARRAY_BITS[array.dtype.char]
         elif isinstance(array, Packed):
             words += array.count
             bits += array.bits
@@ -43,7 +42,7 @@ def cost(message: Message) -> tuple[int, int]:
 
 
 @cache
-def _price_list(kind: type[Message], free: tuple[str, ...]) -> tuple[int, int, tuple[attrgetter[Any], ...]]:
+def _price_list(kind: type[Message], free: tuple[str, ...]) -> tuple[int, int, tuple[str, ...]]:
     """Words and bits of the single numbers that a kind of message holds, and how to read its arrays."""
     types = {field.name: field.type for field in msgspec.structs.fields(kind)}
     unknown = set(free) - set(types)
@@ -51,7 +50,7 @@ def _price_list(kind: type[Message], free: tuple[str, ...]) -> tuple[int, int, t
         raise ProtocolError(f"{kind.__name__} calls {sorted(unknown)} free, but has no such field")
     paid = {name: type_ for name, type_ in types.items() if name not in {"free", *free}}
     single = [_BITS[type_] for type_ in paid.values() if type_ in _BITS]
-    return len(single), sum(single), tuple(attrgetter(name) for name in paid if paid[name] not in _BITS)
+    return len(single), sum(single), tuple(name for name in paid if paid[name] not in _BITS)
 
 
 class Entry(msgspec.Struct, frozen=True):

@@ -172,9 +172,10 @@ class Means(Message, frozen=True, tag=True):
 
 
 class OpenArms(Message, frozen=True, tag=True):
-    """So many arms are still open."""
+    """So many arms are still open, and each is to be pulled so many times."""
 
     count: int
+    times: int
 
 
 class PullOpen(Message, frozen=True, tag=True):

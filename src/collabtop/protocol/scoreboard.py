@@ -83,6 +83,12 @@ class Estimates:
         """Pulls of each arm, None where the coordinator does not know them."""
         return [pulls if pulls > 0 else None for pulls in self._pulls.tolist()]
 
+    def known(self, verdict: Verdict) -> tuple[Ints, Reals, Ints]:
+        """The arms with that verdict whose pulls the coordinator knows, with their means and pulls."""
+        wanted = self._verdicts == (ACCEPTED if verdict == "accepted" else REJECTED)
+        arms = np.flatnonzero(wanted & (self._pulls > 0))
+        return arms, self._means[arms], self._pulls[arms]
+
     def top(self) -> list[int]:
         """The accepted arms, best first; those whose mean never reached the coordinator come before all."""
         arms = np.flatnonzero(self._verdicts == ACCEPTED)

@@ -98,8 +98,10 @@ class Team(ABC):
         self._numbers += 1
         requests = []
         for agent, question in questions:
-            requests.append(Request(agent, self._numbers, (*self._told[agent], question)))
-            self._told[agent].clear()
+            told = self._told[agent]
+            requests.append(Request(agent, self._numbers, (*told, question) if told else (question,)))
+            if told:
+                told.clear()
         began = perf_counter()
         replies = list(self.deliver(requests))
         self.meter.transport.seconds += perf_counter() - began
@@ -107,7 +109,7 @@ class Team(ABC):
             raise ProtocolError(f"{len(requests)} agents were asked, {len(replies)} replied")
         answers = []
         for request, reply in zip(requests, replies, strict=True):
-            if (reply.agent, reply.number) != (request.agent, request.number):
+            if reply.agent != request.agent or reply.number != request.number:
                 raise ProtocolError(f"agent {request.agent} was asked, agent {reply.agent} replied")
             if not isinstance(reply.answer, expect):
                 raise ProtocolError(f"agent {reply.agent} sent {type(reply.answer).__name__}, not {expect.__name__}")

@@ -94,8 +94,8 @@ class Evidence(msgspec.Struct, frozen=True):
     bound: tuple[PointSummary, ...] = ()
     """Points at horizons where the paper's bound says something (T1)."""
     disjointness: tuple[Disjointness, ...] = ()
-    words_by_direction: dict[str, dict[str, int]] = {}
-    """Words down and up in one run of the paper's setting, by algorithm."""
+    words_by_kind: dict[str, dict[str, float]] = {}
+    """Words by kind of message in the paper's setting, on average over some runs, by algorithm."""
     crossings: tuple[Crossed, ...] = ()
     growth: Growth | None = None
 

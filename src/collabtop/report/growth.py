@@ -24,10 +24,10 @@ _POWERS = (12, 14, 16, 18, 20)
 _CREWS = (2, 10, 50)
 _LOCAL_CREWS = (10, 20, 30, 40, 50, 70, 100)
 _IID_RUNS, _LOCAL_RUNS = 3, 100
-# Times the smallest horizon: with few pulls an arm most arms tie, and that is another story than how words grow.
-_ROOM = 4_096
+# Times the smallest horizon: a few pulls an arm, where most arms tie, and so many that hardly any do.
+_ROOMS = (4, 4_096)
 
-_SEARCH = ("Sample", "Values", "Narrow", "Window")
+_SEARCH = ("Sample", "Values", "Narrow", "Window", "CountTies", "Tied")
 # Said once a run, before the first round's work or after the last local one's: no part of a round's step.
 _ONCE = ("Deal", "Held", "HandOver", "Hand")
 
@@ -41,15 +41,15 @@ def growth_study(*, seed: int, powers: Iterable[int] = _POWERS, crews: Iterable[
         arms = {f"n = 2^{power}": uniform_means(n, seed=power)}
         for k in crews:
             iid, other = CollabTopIID(), CollabTopNonIID()
-            studies += [_study(arms, iid, n, m, k, _IID_RUNS, seed) for m in (1, 64)]
-            studies.append(_study(arms, other, n, 1, k, 1, seed))  # its words are the same in every run
+            studies += [_study(arms, iid, n, m, k, _IID_RUNS, seed, room) for m in (1, 64) for room in _ROOMS]
+            studies.append(_study(arms, other, n, 1, k, 1, seed, _ROOMS[0]))  # its words are the same in every run
     return added(studies)
 
 
 def _study(
-    arms: Mapping[str, SimulatedArms], algorithm: Algorithm, n: int, m: int, k: int, runs: int, seed: int
+    arms: Mapping[str, SimulatedArms], algorithm: Algorithm, n: int, m: int, k: int, runs: int, seed: int, room: int
 ) -> Study:
-    horizon = _ROOM * algorithm.smallest_horizon(Problem(n, m, k, 1))
+    horizon = room * algorithm.smallest_horizon(Problem(n, m, k, 1))
     return Study(arms=arms, algorithms=algorithm, m=m, agents=k, horizon=horizon, runs=runs, seed=seed)
 
 

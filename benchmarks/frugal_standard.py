@@ -1,0 +1,182 @@
+"""Where does frugal-top win, and where not? Error, words and round trips on the standard instances.
+
+    python benchmarks/frugal_standard.py [--quick] [--jobs 2] [--seed 1] > docs/frugal-standard.md
+
+One horizon a cell, by one rule: the horizon at which kzz errs in about a fifth of its runs, found by bisection.
+There every algorithm has something to win and something to lose. kzz-balanced pulls every arm as often as kzz, so
+the two share a column of errors, and only the words tell them apart. About 20 CPU minutes; `--quick` leaves out
+n = 10,000 and makes fewer runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import collabtop as ct
+from collabtop.studies.table import PointSummary
+
+ERROR = 0.2  # kzz's, where all are compared
+INSTANCES: dict[str, Callable[[int, int], ct.BernoulliArms]] = {
+    "equal gaps": lambda n, m: ct.datasets.equal_gaps(n, m, gap=0.1),
+    "one good arm": lambda n, m: ct.datasets.one_good_arm(n, gap=0.1),
+    "arithmetic": lambda n, m: ct.datasets.arithmetic(n),
+    "geometric": lambda n, m: ct.datasets.geometric(n),
+    "uniform means": lambda n, m: ct.datasets.uniform_means(n, seed=1),
+}
+ALGORITHMS: dict[str, ct.Algorithm] = {
+    "frugal": ct.FrugalTop(),
+    "kzz": ct.KZZ(balanced=True),
+    "full": ct.CollabTopIID(schedule="full"),
+    "paper": ct.CollabTopIID(),
+}
+RUNS = {64: 200, 588: 120, 10_000: 40}
+SEARCH_RUNS = {64: 100, 588: 80, 10_000: 60}
+
+
+class Cell(NamedTuple):
+    """One instance, m and number of agents."""
+
+    instance: str
+    n: int
+    m: int
+    agents: int
+
+
+def cells(sizes: list[int]) -> Iterator[Cell]:
+    for instance in INSTANCES:
+        for n in sizes:
+            for m in (1, 8, n // 4):
+                if instance == "one good arm" and m > 1:
+                    continue
+                yield from (Cell(instance, n, m, agents) for agents in (2, 10, 100))
+
+
+class Bench:
+    """Makes the runs of one cell after the other."""
+
+    def __init__(self, seed: int, jobs: int, share: float) -> None:
+        self.seed, self.jobs, self.share = seed, jobs, share
+        self.found: dict[tuple[str, int, int], int] = {}
+
+    def point(self, cell: Cell, algorithm: ct.Algorithm, horizon: int, runs: int) -> PointSummary | None:
+        """The runs of one algorithm, or None if it needs a longer horizon."""
+        arms = INSTANCES[cell.instance](cell.n, cell.m)
+        if horizon < algorithm.smallest_horizon(ct.Problem(cell.n, cell.m, cell.agents, 1)):
+            return None
+        study = ct.Study(
+            arms=arms,
+            algorithms=algorithm,
+            m=cell.m,
+            agents=cell.agents,
+            horizon=horizon,
+            runs=max(10, int(runs * self.share)),
+            seed=self.seed,
+        )
+        return study.run(jobs=self.jobs).points()[0]
+
+    def horizon(self, cell: Cell) -> int:
+        """Where kzz errs in about a fifth of its runs; its error depends on T K alone, but for rounding."""
+        key = cell.instance, cell.n, cell.m
+        if key not in self.found:
+            self.found[key] = self.search(cell._replace(agents=2)) * 2
+        least = ALGORITHMS["kzz"].smallest_horizon(ct.Problem(cell.n, cell.m, cell.agents, 1))
+        return max(least, self.found[key] // cell.agents)
+
+    def search(self, cell: Cell) -> int:
+        """Bisection of log T from a bracket around H / K."""
+        kzz, runs = ALGORITHMS["kzz"], SEARCH_RUNS[cell.n]
+        least = kzz.smallest_horizon(ct.Problem(cell.n, cell.m, cell.agents, 1))
+        unit = ct.complexity(INSTANCES[cell.instance](cell.n, cell.m), cell.m) / cell.agents
+        low, high = math.log(max(least, unit / 30)), math.log(max(least, unit * 10) + 1)
+        for _ in range(7):
+            middle = (low + high) / 2
+            point = self.point(cell, kzz, round(math.exp(middle)), runs)
+            low, high = (middle, high) if point is None or point.error > ERROR else (low, middle)
+        return max(least, round(math.exp((low + high) / 2)))
+
+    def row(self, cell: Cell) -> tuple[str, str]:
+        """A line of the table, and the verdict."""
+        horizon = self.horizon(cell)
+        found = {name: self.point(cell, one, horizon, RUNS[cell.n]) for name, one in ALGORITHMS.items()}
+        all_see_all = self.point(cell, ct.KZZ(), horizon, 1)
+        frugal, kzz = found["frugal"], found["kzz"]
+        outcome = verdict(frugal, [point for name, point in found.items() if name != "frugal"])
+        columns = [
+            cell.instance,
+            f"{cell.n:,}",
+            f"{cell.m:,}",
+            str(cell.agents),
+            f"{horizon:,}",
+            *(share(found[name]) for name in ALGORITHMS),
+            *(whole(point, "words_mean") for point in (frugal, kzz, all_see_all, found["full"])),
+            *(whole(point, "round_trips_mean") for point in (frugal, kzz, found["full"])),
+            outcome,
+        ]
+        return f"| {' | '.join(columns)} |", outcome
+
+
+def verdict(ours: PointSummary | None, theirs: list[PointSummary | None]) -> str:
+    """Is our error below the smallest of theirs by more than chance (two standard errors), or above it?"""
+    others = [point for point in theirs if point is not None]
+    if ours is None:
+        return "refused"
+    best = min(others, key=lambda point: point.error)
+    spread = 2 * math.sqrt(sum((p.wrong + 1) * (p.runs - p.wrong + 1) / (p.runs + 2) ** 3 for p in (ours, best)))
+    if ours.error < best.error - spread:
+        return "wins"
+    return "loses" if ours.error > best.error + spread else "even"
+
+
+def share(point: PointSummary | None) -> str:
+    return "-" if point is None else f"{point.error:.3f}".lstrip("0") if point.error < 1 else "1"
+
+
+def whole(point: PointSummary | None, column: str) -> str:
+    return "-" if point is None else f"{getattr(point, column):,.0f}"
+
+
+HEAD = """\
+# frugal-top on the standard instances
+
+Made by `python benchmarks/frugal_standard.py`. Each cell has one horizon T, by one rule: where kzz errs in about a
+fifth of its runs. Errors are shares of wrong answers ({runs}).
+*frugal*: frugal-top; *kzz*: kzz and kzz-balanced, which pull every arm equally often; *full* and *paper*:
+collab-top-iid with its two schedules; "-": the horizon is below its smallest. A cell is won (or lost) if frugal-top's
+error is below (or above) the smallest of the others' by more than two standard errors. The instances: equal gaps
+of .1; one arm .1 above the others; means from .9 to .1 in even steps; gaps that grow geometrically from .01 to .8;
+means drawn uniformly (seed 1).
+"""
+COLUMNS = [
+    *("instance", "n", "m", "K", "T", "error frugal", "error kzz", "error full", "error paper"),
+    *("words frugal", "words kzz-balanced", "words kzz", "words full"),
+    *("trips frugal", "trips kzz", "trips full", "frugal-top"),
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="n = 64 and 588 only, a quarter of the runs")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    sizes = [64, 588] if given.quick else [64, 588, 10_000]
+    bench = Bench(given.seed, given.jobs, 0.25 if given.quick else 1.0)
+    made = ", ".join(f"{int(RUNS[n] * bench.share)} runs for n = {n:,}" for n in sizes)
+    print(HEAD.format(runs=made))
+    print(f"| {' | '.join(COLUMNS)} |")
+    print(f"| {' | '.join('---' for _ in COLUMNS)} |", flush=True)
+    outcomes: list[str] = []
+    for cell in cells(sizes):
+        line, outcome = bench.row(cell)
+        print(line, flush=True)
+        outcomes.append(outcome)
+    counts = ", ".join(f"{outcome} {outcomes.count(outcome)}" for outcome in dict.fromkeys(sorted(outcomes)))
+    print(f"\nfrugal-top against the best of the others, over {len(outcomes)} cells: {counts}.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
