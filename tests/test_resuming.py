@@ -245,17 +245,21 @@ def test_what_was_paid_for_before_a_failure_is_kept(team, path, tmp_path):
     assert paid >= 49
 
 
-def test_skipped_and_zeroed_pulls_are_remembered(path):
+@pytest.mark.parametrize(("failures", "other"), [("skip", "zero"), ("zero", "raise")])
+def test_skipped_and_zeroed_pulls_are_remembered_and_stay_what_they_were(failures, other, path):
     def flaky(mean, rng):
         return mean if rng.random() < 0.8 else None
 
-    for failures in ("skip", "zero"):
-        policy = ct.PullPolicy(failures=failures)
-        log = path.with_suffix("." + failures)
-        whole = identify(flaky, log, policy=policy)
-        again = ct.resume(log, pull=lambda mean, rng: 1 / 0, policy=policy)
+    def never(mean, rng):
+        raise AssertionError("something was pulled")
+
+    whole = identify(flaky, path, policy=ct.PullPolicy(failures=failures))
+    for policy in (None, ct.PullPolicy(failures=failures)):
+        again = ct.resume(path, pull=never, policy=policy)
         assert (again, again.failures) == (whole, whole.failures)
-        assert sum(again.failures.values()) > 3
+    assert sum(again.failures.values()) > 3
+    with pytest.raises(ct.FileError, match=f"treated as failures='{failures}' says, so '{other}' cannot go on"):
+        ct.resume(path, pull=flaky, policy=ct.PullPolicy(failures=other))
 
 
 @pytest.mark.parametrize("team", ["local", "threads"])
@@ -273,6 +277,8 @@ def test_examples_go_on_where_they_were(team, replace, path):
     for share in (0.3, 0.7):
         path.write_bytes(data[: int(len(data) * share)])
         assert ct.resume(path, arms=arms, team=team) == whole
+    with pytest.raises(ct.FileError, match="not the candidates that it is for"):
+        ct.resume(path, arms=ct.DatasetArms([1, 2, 3], list(range(1, 21)), score, replace=replace))
 
 
 class Meters(ct.Arms):

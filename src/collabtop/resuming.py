@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -11,10 +11,12 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.catalogue import available_algorithms, make_algorithm
 from collabtop.arms import Arms, FunctionArms, PullPolicy
 from collabtop.arms.function import Pull, as_candidates
+from collabtop.arms.policy import Failures
 from collabtop.checkpoint import fingerprint, read_header, same_value
 from collabtop.errors import FileError, InputError
 from collabtop.events import OnEvent
-from collabtop.protocol.log import Header
+from collabtop.protocol.log import Header, read_log
+from collabtop.protocol.recording import failures_in
 from collabtop.protocol.team import Team
 from collabtop.result import Result
 from collabtop.run import RunPlan, check_run_arguments, make_team, run_plan
@@ -43,7 +45,8 @@ def resume(
         candidates: the candidates, where they are not plain data (texts, numbers, lists, dictionaries), which
             the checkpoint holds itself.
         arms: instead of `pull`: the arms, where the run was given arms.
-        policy: what happens to pulls that fail from now on.
+        policy: what happens to pulls that fail from now on; left out, the run stops at one, unless the
+            checkpoint holds failed pulls, which are then treated as they were.
         algorithm: the algorithm, where it is one of your own that is not registered.
         team: where the agents run; need not be what it was.
         on_event: called with every event.
@@ -99,6 +102,8 @@ def _arms(
         candidates = msgspec.msgpack.decode(header.candidates)
     candidates = as_candidates(candidates)
     same_value("the number of candidates", len(candidates), header.n, path)
+    if policy is None and (failures := failures_in(read_log(path))) is not None:
+        policy = PullPolicy(failures=cast(Failures, failures))
     return FunctionArms(candidates, pull, labels=header.labels, policy=policy)
 
 

@@ -138,7 +138,8 @@ def run_plan(
             header = make_header(plan.arms, plan.problem, plan.algorithm, plan.why, plan.seed, plan.budget, plan.costs)
             log = stack.enter_context(closing(open_log(checkpoint, header)))
         watcher = stack.enter_context(progress_display(on_event)) if progress else on_event
-        tape = Tape(log, watcher, log.records if log else ())
+        failures = plan.arms.policy.failures if isinstance(plan.arms, CalledArms) else ""
+        tape = Tape(log, watcher, log.records if log else (), failures)
         result = _recorded_run(plan, log, tape, watched=watcher is not None)
         if log is not None and not any(isinstance(record, Finished) for record in log.records):
             log.append(Finished(result.top_indices), sync=True)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -209,6 +210,45 @@ def test_a_script_without_a_main_guard_is_told_so(tmp_path):
     ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 1
     assert '__name__ == "__main__"' in ended.stderr.splitlines()[-1]
+
+
+HANGS = """
+import os, sys, time
+import collabtop as ct
+
+def pull(candidate, rng):
+    with open(sys.argv[1], "a") as file:
+        file.write(f"{os.getpid()}\\n")
+    time.sleep(600)
+
+if __name__ == "__main__":
+    ct.identify([0.2, 0.8], 1, pull=pull, agents=2, horizon=10, policy=ct.PullPolicy(time_limit=500), team="threads")
+"""
+
+
+def test_no_process_outlives_one_that_is_killed(tmp_path):
+    script, pids = tmp_path / "hangs.py", tmp_path / "pids"
+    script.write_text(HANGS)
+    with subprocess.Popen([sys.executable, script, pids], stderr=subprocess.DEVNULL) as process:
+        wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+        process.kill()
+    wait_until(lambda: not any(is_alive(int(pid)) for pid in pids.read_text().split()))
+
+
+def wait_until(done):
+    deadline = time.monotonic() + 30
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{pid}/stat")
+    return not (state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
 def test_only_the_named_exceptions_are_tried_again():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from collabtop.arms.function import CalledArms, as_candidates
+from collabtop.arms.function import CalledArms, as_candidates, plain_data
 from collabtop.arms.policy import PullPolicy
 from collabtop.arms.trials import DatasetTrial
 from collabtop.errors import InputError
@@ -51,8 +52,15 @@ class DatasetArms(CalledArms):
         sets = [_examples(some, f"examples[{place}]") for place, some in enumerate(examples)] if by_agent else []
         if by_agent and not sets:
             raise InputError("examples is empty, but with by_agent it holds a list of examples for each agent")
-        trial = DatasetTrial(known, sets or [_examples(examples, "examples")], score, replace=replace)
+        self._sets, self._replace = sets or [_examples(examples, "examples")], replace
+        trial = DatasetTrial(known, self._sets, score, replace=replace)
         super().__init__(known, trial, labels=labels, agents=len(sets) if by_agent else None, policy=policy)
+
+    def identity(self) -> list[Any]:
+        """The examples belong to it: how many there are, and what they say where they are plain data."""
+        said = [plain_data(list(some)) for some in self._sets]
+        sums = [None if some is None else zlib.crc32(some) for some in said]
+        return [*super().identity(), self._replace, [len(some) for some in self._sets], sums]
 
 
 def _examples(examples: Any, name: str) -> Sequence[Any]:

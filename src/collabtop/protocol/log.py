@@ -71,6 +71,8 @@ class Rewards(msgspec.Struct, frozen=True, tag=True):
     counts: bytes
     """... and how many pulls of each in a row."""
     rewards: bytes
+    failures: str = ""
+    """What became of the failed ones among them: "zero" or "skip"."""
 
 
 class Sums(msgspec.Struct, frozen=True, tag=True):

@@ -28,8 +28,16 @@ _NOTHING = np.empty(0)
 class Tape:
     """Rewards by agent and pull number: those of a checkpoint, those being drawn, and the pulls that failed."""
 
-    def __init__(self, log: RunLog | None, on_event: OnEvent | None, known: Sequence[Record] = ()) -> None:
-        self._log, self._on_event = log, on_event
+    def __init__(
+        self, log: RunLog | None, on_event: OnEvent | None, known: Sequence[Record] = (), failures: str = ""
+    ) -> None:
+        before = failures_in(known)
+        if before is not None and before != failures:
+            raise FileError(
+                f"the checkpoint holds failed pulls that were treated as failures={before!r} says, so {failures!r} "
+                "cannot go on with it"
+            )
+        self._log, self._on_event, self._failures = log, on_event, failures
         self._lock = threading.Lock()
         self._known = _rewards_by_agent(known)
         self._known_sums = {(it.agent, it.first): it for it in known if isinstance(it, Sums)}
@@ -84,7 +92,7 @@ class Tape:
         if waiting is None:
             return
         if self._log is not None:
-            self._log.append(waiting.record(agent))
+            self._log.append(waiting.record(agent, self._failures))
         self._written[agent] = monotonic()
         self.tell(PullsMade(agent, waiting.pulls, recalled=False))
 
@@ -138,10 +146,12 @@ class _Waiting:
         self._rewards.append(rewards)
         self.pulls += len(rewards)
 
-    def record(self, agent: int) -> Rewards:
+    def record(self, agent: int, failures: str) -> Rewards:
         counts = np.array([len(rewards) for rewards in self._rewards])
-        rewards = np.concatenate(self._rewards).astype("<f8").tobytes()
-        return Rewards(agent, self._first, _bytes(np.array(self._arms)), _bytes(counts), rewards)
+        rewards = np.concatenate(self._rewards)
+        failed = failures if np.isnan(rewards.sum()) else ""
+        arms = _bytes(np.array(self._arms))
+        return Rewards(agent, self._first, arms, _bytes(counts), rewards.astype("<f8").tobytes(), failed)
 
 
 class RecordedArms(Arms):
@@ -156,6 +166,11 @@ class RecordedArms(Arms):
         if isinstance(self._arms, CalledArms):
             return self._arms.pull_and_record(arms, times, draws, self._tape)
         return self._tape.sums(self._arms, arms, times, draws)
+
+
+def failures_in(records: Sequence[Record]) -> str | None:
+    """What became of the failed pulls in a log, or None where there are none."""
+    return next((it.failures for it in records if isinstance(it, Rewards) and it.failures), None)
 
 
 def _rewards_by_agent(records: Sequence[Record]) -> dict[int, tuple[Ints, Reals]]:
