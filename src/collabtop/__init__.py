@@ -1,6 +1,7 @@
 """Find the best m of n noisy options with a team of K agents that may hardly talk to each other."""
 
 from collabtop import datasets as datasets
+from collabtop import events as events
 from collabtop.algorithms.base import Algorithm as Algorithm
 from collabtop.algorithms.catalogue import available_algorithms as available_algorithms
 from collabtop.algorithms.catalogue import make_algorithm as make_algorithm
@@ -20,9 +21,16 @@ from collabtop.algorithms.uniform import Uniform as Uniform
 from collabtop.arms import Arms as Arms
 from collabtop.arms import BernoulliArms as BernoulliArms
 from collabtop.arms import BetaArms as BetaArms
+from collabtop.arms import DatasetArms as DatasetArms
 from collabtop.arms import FunctionArms as FunctionArms
 from collabtop.arms import HeterogeneousArms as HeterogeneousArms
+from collabtop.arms import LoggedArms as LoggedArms
+from collabtop.arms import PullPolicy as PullPolicy
+from collabtop.arms import batch as batch
 from collabtop.arms import read_arms as read_arms
+from collabtop.arms import read_rewards as read_rewards
+from collabtop.errors import BudgetError as BudgetError
+from collabtop.errors import CheckpointError as CheckpointError
 from collabtop.errors import CollabtopError as CollabtopError
 from collabtop.errors import FileError as FileError
 from collabtop.errors import HorizonError as HorizonError
@@ -32,6 +40,8 @@ from collabtop.errors import PullError as PullError
 from collabtop.errors import SettingError as SettingError
 from collabtop.errors import StudyError as StudyError
 from collabtop.errors import UnknownAlgorithmError as UnknownAlgorithmError
+from collabtop.forecast import Forecast as Forecast
+from collabtop.forecast import dry_run as dry_run
 from collabtop.planning import Plan as Plan
 from collabtop.planning import plan as plan
 from collabtop.problem import Problem as Problem
@@ -42,9 +52,11 @@ from collabtop.problem import speedup as speedup
 from collabtop.protocol.scoreboard import Scoreboard as Scoreboard
 from collabtop.protocol.team import Team as Team
 from collabtop.result import Result as Result
+from collabtop.resuming import resume as resume
 from collabtop.run import identify as identify
 from collabtop.studies.grid import Study as Study
 from collabtop.studies.table import StudyTable as StudyTable
 from collabtop.teams.in_process import LocalTeam as LocalTeam
+from collabtop.teams.threads import ThreadsTeam as ThreadsTeam
 
 __version__ = "0.1.0"

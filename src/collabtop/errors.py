@@ -4,11 +4,13 @@
 
     CollabtopError
      +-- InputError (ValueError)       an argument, option or file is wrong: nothing was pulled
+     |    +-- BudgetError              the budget cannot pay for the algorithm's first step
      |    +-- HorizonError             the horizon cannot pay for the algorithm's first step
      |    +-- SettingError             this algorithm does not work for these arms, agents or m
      |    +-- UnknownAlgorithmError    no algorithm has that name
      |    +-- FileError                a file is missing, unreadable or malformed
      +-- PullError (RuntimeError)      the user's own function failed or gave no reward in [0, 1]
+     +-- CheckpointError (RuntimeError) a checkpoint could not be written; what is in it is whole
      +-- StudyError (RuntimeError)     a study could not go on; run again, it resumes where it was
      +-- ProtocolError (RuntimeError)  agents and coordinator disagree: a defect, never the user's fault
 """
@@ -37,6 +39,17 @@ class HorizonError(InputError):
         return type(self), (str(self), self.smallest)
 
 
+class BudgetError(InputError):
+    """The budget is too small; `smallest` is what the smallest possible run may cost."""
+
+    def __init__(self, message: str, smallest: float) -> None:
+        super().__init__(message)
+        self.smallest = smallest
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.smallest)
+
+
 class SettingError(InputError):
     """The algorithm was not made for these arms, this many agents or this m."""
 
@@ -58,6 +71,10 @@ class PullError(CollabtopError, RuntimeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self), self.candidate)
+
+
+class CheckpointError(CollabtopError, RuntimeError):
+    """A checkpoint could not be written (a full disk); what is in it is whole, and the run can be resumed."""
 
 
 class StudyError(CollabtopError, RuntimeError):

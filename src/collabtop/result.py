@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
@@ -17,6 +17,13 @@ from collabtop.arms.base import Ints, Reals
 from collabtop.doubts import doubts
 from collabtop.protocol.ledger import Ledger, Round
 from collabtop.protocol.scoreboard import Estimates
+from collabtop.spending import Spending
+
+# A result shows itself with what is made from results; it is asked for only then, and takes Matplotlib to load.
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from collabtop.report.result_table import ResultTable
 
 
 class Observed(msgspec.Struct, frozen=True):
@@ -79,6 +86,12 @@ class Result:
         self.ledger = ledger
         """Words and bits by kind of message, direction and round."""
         self._observe = observe
+        self.failures: dict[str, int] = {}
+        """Pulls that failed for good, by candidate: their reward is 0 or they were skipped, as the policy says."""
+        self.retries = 0
+        """Attempts that failed and were made again."""
+        self.spending: Spending | None = None
+        """What the run may cost and did, where it was given a budget."""
 
     @cached_property
     def top_indices(self) -> list[int]:
@@ -144,6 +157,28 @@ class Result:
     def observed(self) -> Observed | None:
         """All that the agents saw, or None on a team that does not share memory with them."""
         return self._observe()
+
+    def table(self) -> ResultTable:
+        """All candidates: verdict, when settled, and mean, pulls and 95% interval where known."""
+        from collabtop.report.result_table import ResultTable
+
+        return ResultTable(self)
+
+    def plot(self) -> Figure:
+        """Candidates settled over rounds, estimates with intervals, words by round: a Matplotlib figure."""
+        from collabtop.report.result_figure import result_figure
+
+        return result_figure(self)
+
+    def to_dataframe(self, library: Literal["pandas", "polars"] | None = None) -> Any:
+        """The table as a data frame of pandas or polars, whichever is there (or was asked for)."""
+        return self.table().to_dataframe(library)
+
+    def _repr_html_(self) -> str:
+        summary = (
+            f"time {self.time:,} of {self.horizon:,}, pulls {self.pulls:,}, words {self.words:,}, seed {self.seed}"
+        )
+        return f"<p>The best {self.m} of {self.n:,} by {self.algorithm}: {summary}</p>{self.table()._repr_html_()}"
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain Python objects."""

@@ -4,58 +4,86 @@ from __future__ import annotations
 
 import operator
 import secrets
+from contextlib import ExitStack, closing
 from functools import partial
+from os import PathLike
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.arms import Arms
+from collabtop.arms import Arms, FunctionArms, PullPolicy
 from collabtop.arms.draws import coordinator_rng
+from collabtop.arms.function import CalledArms, Pull
+from collabtop.checkpoint import make_header, open_log, seed_in
 from collabtop.choice import choose
 from collabtop.errors import HorizonError, InputError, ProtocolError, SettingError
+from collabtop.events import OnEvent, RunEnded, RunStarted
 from collabtop.problem import Problem
+from collabtop.progress import progress_display
 from collabtop.protocol.agent import Setup
+from collabtop.protocol.log import Finished, RunLog
+from collabtop.protocol.recording import RecordedArms, Tape
 from collabtop.protocol.scoreboard import Scoreboard
 from collabtop.protocol.team import Team
 from collabtop.result import Result, observed_of
+from collabtop.spending import Cost, Spending, checked_budget, costs_of, horizon_for, spent_on, worst_case
 from collabtop.teams.in_process import LocalTeam
+from collabtop.teams.threads import ThreadsTeam
+from collabtop.teams.wrapped import LoggedTeam, WatchedTeam
 
 DEFAULT_MAX_HORIZON = 10_000_000
 """The limit of a run with a confidence, where none is given: arms that tie are never told apart."""
 
 
 def identify(
-    arms: Arms,
+    arms: Any,
     m: int,
     *,
     agents: int | None = None,
     horizon: int | None = None,
+    budget: float | None = None,
+    cost: Cost | None = None,
     confidence: float | None = None,
     tolerance: float = 0.0,
     max_horizon: int | None = None,
+    pull: Pull | None = None,
+    policy: PullPolicy | None = None,
     algorithm: str | Algorithm = "auto",
     options: dict[str, Any] | None = None,
     seed: int | None = None,
     team: str | Team = "local",
+    checkpoint: str | PathLike[str] | None = None,
+    on_event: OnEvent | None = None,
+    progress: bool = False,
 ) -> Result:
     """Find the best m arms with a team of agents.
 
     Args:
-        arms: what can be pulled: `BernoulliArms`, `HeterogeneousArms`, `BetaArms`, `FunctionArms`, or
-            arms of your own (the paper's I).
+        arms: candidates of your own, with `pull`, or what can be pulled: `BernoulliArms`, `HeterogeneousArms`,
+            `BetaArms`, `FunctionArms`, `DatasetArms`, or arms of your own (the paper's I).
         m: how many are wanted (m).
         agents: how many agents share the work (K); arms that differ from agent to agent know it themselves.
         horizon: how many pulls each agent may make (T): all of them are spent.
+        budget: instead of a horizon: how many pulls all agents may make together, or with `cost` what they may
+            cost. The horizon is the largest that cannot cost more, whichever candidates stay open.
+        cost: the price of one pull: a function of a candidate, a number for each, or one for all.
         confidence: instead of a horizon, stop as soon as the answer is right with this probability.
         tolerance: with a confidence, an arm this little worse than the m-th best is right as well.
         max_horizon: with a confidence, the most pulls an agent may make; 10,000,000 if left out. A run that
             meets it says that it is not sure (`result.sure`) and which arms are open.
+        pull: a function that tries a candidate once, `pull(candidate, rng)`, and gives a reward in [0, 1]; it
+            may be `async`, or marked with `batch`.
+        policy: what happens to pulls that fail: retries, a time limit, and what counts in the end.
         algorithm: a name (`available_algorithms()`), an algorithm object with its options, or `"auto"`: the
             best for the kind of arms.
         options: options of an algorithm given by name.
         seed: the same seed gives the same run, on every team; left out, one is drawn and reported.
-        team: where the agents run: `"local"`, or a team object.
+        team: where the agents run: `"local"` (one after the other), `"threads"` (in parallel), or a team object.
+        checkpoint: a file that keeps every pull and every exchange; the same call, or `resume`, goes on from it.
+        on_event: called with every event of the run, from one thread at a time.
+        progress: show how far the run is, on stderr.
 
     Returns:
         The best m arms, what was learnt of all of them, and what it cost.
@@ -63,6 +91,7 @@ def identify(
     Raises:
         InputError: an argument is wrong; nothing was pulled.
         PullError: the user's own function failed.
+        CheckpointError: the checkpoint could not be written.
 
     >>> import collabtop as ct
     >>> arms = ct.BernoulliArms([0.2, 0.9, 0.5, 0.4], labels=["w", "x", "y", "z"])
@@ -74,36 +103,103 @@ def identify(
     >>> ct.identify(arms, m=2, agents=3, confidence=0.99, seed=7).sure
     True
     """
+    arms = as_arms(arms, pull, policy)
+    check_limit(horizon, budget, cost, confidence, tolerance, max_horizon)
+    chosen, why = choose(algorithm, options or {}, arms, confidence, tolerance)
+    if seed is None and checkpoint is not None:
+        seed = seed_in(checkpoint)
     seed = secrets.randbits(63) if seed is None else _whole("seed", seed, least=0)
-    limit = _limit(horizon, confidence, tolerance, max_horizon)
-    chosen, why = choose(algorithm, options or {}, _are_arms(arms), confidence, tolerance)
+    limit, prices = limit_of(arms, m, agents, horizon, budget, cost, max_horizon, chosen)
     problem = check_run_arguments(arms, m, agents, limit, chosen)
-    crew = _team(team)
+    plan = RunPlan(arms, problem, chosen, why, seed, make_team(team), budget, prices)
+    return run_plan(plan, checkpoint, on_event, progress=progress)
 
+
+class RunPlan(msgspec.Struct, frozen=True):
+    """A run whose arguments are fine."""
+
+    arms: Arms
+    problem: Problem
+    algorithm: Algorithm
+    why: str
+    seed: int
+    team: Team
+    budget: float | None = None
+    costs: tuple[float, ...] | None = None
+
+
+def run_plan(
+    plan: RunPlan, checkpoint: str | PathLike[str] | None, on_event: OnEvent | None, *, progress: bool = False
+) -> Result:
+    """Make a run, with a checkpoint and somebody watching where that is asked for."""
+    with ExitStack() as stack:
+        log = None
+        if checkpoint is not None:
+            header = make_header(plan.arms, plan.problem, plan.algorithm, plan.why, plan.seed, plan.budget, plan.costs)
+            log = stack.enter_context(closing(open_log(checkpoint, header)))
+        watcher = stack.enter_context(progress_display(on_event)) if progress else on_event
+        failures = plan.arms.policy.failures if isinstance(plan.arms, CalledArms) else ""
+        tape = Tape(log, watcher, log.records if log else (), failures)
+        result = _recorded_run(plan, log, tape, watched=watcher is not None)
+        if log is not None and not any(isinstance(record, Finished) for record in log.records):
+            log.append(Finished(result.top_indices), sync=True)
+        tape.tell(RunEnded(tuple(result.top_indices), result.time, result.pulls, result.words))
+    return result
+
+
+def _recorded_run(plan: RunPlan, log: RunLog | None, tape: Tape, *, watched: bool) -> Result:
+    arms, team, problem = plan.arms, plan.team, plan.problem
+    if log is not None:
+        team = LoggedTeam(team, log)
+    if watched:
+        team = WatchedTeam(team, tape)
+    if log is not None or watched or isinstance(arms, CalledArms):
+        arms = RecordedArms(arms, tape)
+    start = RunStarted(
+        plan.algorithm.title, problem.n, problem.m, problem.agents, problem.horizon, plan.seed, tape.known_pulls
+    )
+    tape.tell(start)
+    plan.arms.open()
+    try:
+        result = _result(plan, arms, team)
+    finally:
+        plan.arms.close()
+    result.failures = {plan.arms.label(arm): count for arm, count in sorted(tape.failed.items())}
+    result.retries = tape.retries
+    return result
+
+
+def _result(plan: RunPlan, arms: Arms, team: Team) -> Result:
+    problem, chosen = plan.problem, plan.algorithm
     mirrored = 2 * problem.m > problem.n  # look for the n - m worst instead, and return the rest
     inner = Problem(problem.n, problem.n - problem.m if mirrored else problem.m, problem.agents, problem.horizon)
     try:
-        crew.start(arms, Setup(inner, seed, mirrored))
-        board = _run(chosen, crew, inner, seed)
-        batches = crew.seen()
+        team.start(arms, Setup(inner, plan.seed, mirrored))
+        board = _run(chosen, team, inner, plan.seed)
+        batches = team.seen()
     finally:
-        crew.close()
-    return Result(
+        team.close()
+    result = Result(
         algorithm=chosen.title,
         options=chosen.options,
-        why=why,
+        why=plan.why,
         n=problem.n,
         m=problem.m,
         agents=problem.agents,
         horizon=problem.horizon,
-        seed=seed,
+        seed=plan.seed,
         confidence=chosen.options.get("confidence"),
         labels=arms.labels,
         estimates=board.verdict(mirrored=mirrored),
-        rounds=crew.meter.rounds(),
-        ledger=crew.meter.ledger(),
+        rounds=team.meter.rounds(),
+        ledger=team.meter.ledger(),
         observe=partial(observed_of, batches, problem.n, mirrored=mirrored),
     )
+    if plan.budget is not None and plan.costs is not None:
+        pulls = None if result.observed is None else result.observed.pulls.tolist()
+        most = worst_case(chosen, inner, plan.costs)
+        result.spending = Spending(plan.budget, most, spent_on(pulls, plan.costs))
+    return result
 
 
 def _run(algorithm: Algorithm, team: Team, problem: Problem, seed: int) -> Scoreboard:
@@ -138,13 +234,68 @@ def _problem(arms: Arms, m: int, agents: int | None, horizon: int) -> Problem:
     return Problem(arms.n, m, agents, _whole("horizon", horizon, least=1))
 
 
-def _are_arms(arms: Any) -> Arms:
-    if not isinstance(arms, Arms):
-        raise InputError(
-            f"arms is a {type(arms).__name__}, but arms are needed: BernoulliArms(means) to simulate, "
-            "FunctionArms(candidates, pull) to try out candidates of your own"
-        )
-    return arms
+def as_arms(arms: Any, pull: Pull | None = None, policy: PullPolicy | None = None) -> Arms:
+    """Arms as they are, or candidates and a function made into arms."""
+    if isinstance(arms, Arms):
+        if pull is not None:
+            raise InputError("pull goes with a list of candidates; these arms know how they are pulled")
+        if policy is not None:
+            raise InputError("policy goes with pull; give it to the arms: FunctionArms(..., policy=...)")
+        return arms
+    if pull is not None:
+        return FunctionArms(arms, pull, policy=policy)
+    raise InputError(
+        f"arms is a {type(arms).__name__}, but arms are needed: BernoulliArms(means) to simulate, "
+        "or a list of candidates of your own with pull=, the function that tries one"
+    )
+
+
+def check_limit(
+    horizon: int | None,
+    budget: float | None,
+    cost: Cost | None,
+    confidence: float | None,
+    tolerance: float,
+    max_horizon: int | None,
+) -> None:
+    """See that exactly one thing ends the run, and that what goes with it is there and nothing else."""
+    given = [
+        name
+        for name, value in (("horizon", horizon), ("budget", budget), ("confidence", confidence))
+        if value is not None
+    ]
+    if len(given) != 1:
+        found = f"{' and '.join(given)} were given" if given else "none was given"
+        raise InputError(f"give exactly one of horizon, budget and confidence: {found}")
+    if cost is not None and budget is None:
+        raise InputError("cost goes with budget: say what the pulls may cost in all")
+    if confidence is None and max_horizon is not None:
+        raise InputError(f"max_horizon goes with confidence; {given[0]} is the limit already")
+    if confidence is None and tolerance != 0:
+        raise InputError(f"tolerance goes with confidence; a run to a {given[0]} makes no promise it could loosen")
+
+
+def limit_of(
+    arms: Arms,
+    m: int,
+    agents: int | None,
+    horizon: int | None,
+    budget: float | None,
+    cost: Cost | None,
+    max_horizon: int | None,
+    algorithm: Algorithm,
+) -> tuple[int, tuple[float, ...] | None]:
+    """The most pulls an agent may make; and with a budget, the price of a pull of each candidate."""
+    if horizon is not None:
+        return horizon, None
+    if budget is None:
+        most = DEFAULT_MAX_HORIZON if max_horizon is None else _whole("max_horizon", max_horizon, least=1)
+        return most, None
+    budget, prices = checked_budget(budget), costs_of(arms, cost)
+    problem = _problem(arms, m, agents, 1)
+    _check_setting(algorithm, arms, problem)
+    inner = min(problem.m, problem.n - problem.m)
+    return horizon_for(algorithm, problem.n, inner or problem.n, problem.agents, budget, prices), prices
 
 
 def _whole(name: str, value: Any, least: int) -> int:
@@ -157,26 +308,22 @@ def _whole(name: str, value: Any, least: int) -> int:
     return number
 
 
-def _limit(horizon: int | None, confidence: float | None, tolerance: float, max_horizon: int | None) -> int:
-    if (horizon is None) == (confidence is None):
-        both = "both were given" if horizon is not None else "neither was given"
-        raise InputError(f"give exactly one of horizon and confidence: {both}")
-    if horizon is not None:
-        if max_horizon is not None:
-            raise InputError("max_horizon goes with confidence; horizon is the limit already")
-        if tolerance != 0:
-            raise InputError("tolerance goes with confidence; a run to a horizon makes no promise it could loosen")
-        return horizon
-    return DEFAULT_MAX_HORIZON if max_horizon is None else _whole("max_horizon", max_horizon, least=1)
-
-
-def _check(algorithm: Algorithm, arms: Arms, problem: Problem) -> None:
+def _check_setting(algorithm: Algorithm, arms: Arms, problem: Problem) -> None:
     if algorithm.iid_only and not arms.iid:
         raise SettingError(
             f"{algorithm.title} divides the arms among the agents, so it needs arms that are the same for all of "
             "them; these differ from agent to agent (use collab-top-noniid or uniform)"
         )
     algorithm.check(problem)
+    if "confidence" in algorithm.options and isinstance(arms, CalledArms) and arms.policy.failures == "skip":
+        raise SettingError(
+            "failures is 'skip', but a confidence cannot be promised when nobody is told how many pulls were skipped; "
+            "use 'zero', 'raise', or a horizon"
+        )
+
+
+def _check(algorithm: Algorithm, arms: Arms, problem: Problem) -> None:
+    _check_setting(algorithm, arms, problem)
     if problem.m == problem.n:
         return
     smallest = algorithm.smallest_horizon(problem)
@@ -189,9 +336,12 @@ def _check(algorithm: Algorithm, arms: Arms, problem: Problem) -> None:
         )
 
 
-def _team(team: str | Team) -> Team:
+def make_team(team: str | Team) -> Team:
+    """A team by its name."""
     if isinstance(team, Team):
         return team
     if team == "local":
         return LocalTeam()
-    raise InputError(f"team is {team!r}, but 'local' or a team object is needed")
+    if team == "threads":
+        return ThreadsTeam()
+    raise InputError(f"team is {team!r}, but 'local', 'threads' or a team object is needed")

@@ -80,7 +80,7 @@ def test_non_iid_arms_bring_their_agents():
         ({"m": 5}, "kzz on arms: m is 5, but there are only 4 arms"),
         ({"horizon": 1}, "horizon is 1"),
         ({"algorithms": "nonsense"}, "nonsense"),
-        ({"arms": ct.FunctionArms(["a", "b"], lambda one: 0.5)}, "no known means"),
+        ({"arms": ct.FunctionArms(["a", "b"], lambda one, rng: 0.5)}, "no known means"),
     ],
 )
 def test_a_grid_with_nothing_in_it_or_something_wrong_is_refused_before_any_run(changes, message):

@@ -51,6 +51,13 @@ class Algorithm(ABC):
         """The smallest horizon that works for these n, m and agents, whatever chance does."""
         return 1
 
+    def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
+        """The costliest run: (arms that are open, pulls that each of them gets), step by step.
+
+        A budget is turned into a horizon by it. Where nothing better is known, all pulls go to one arm.
+        """
+        return [(1, problem.horizon * problem.agents)]
+
     def check(self, problem: Problem) -> None:  # noqa: B027  (most algorithms are for all of them)
         """Raise `SettingError` if the algorithm is not for this many arms, agents or this m."""
 

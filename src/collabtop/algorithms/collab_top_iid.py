@@ -56,6 +56,10 @@ class CollabTopIID(Algorithm):
         """Every arm is pulled once before the first elimination, whatever the hash deals."""
         return SCHEDULES[self.schedule].smallest_horizon(problem)
 
+    def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
+        """What the schedule allows, if the dearest arms stay open longest."""
+        return SCHEDULES[self.schedule].most_pulls(problem)
+
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
         """Algorithm 1: local rounds while the hands are balanced, then shared rounds."""
         schedule = SCHEDULES[self.schedule](problem)

@@ -58,6 +58,12 @@ class CollabTopNonIID(Algorithm):
         so_far = [problem.horizon * k * 2**r // (2 * n * rounds) // k for r in range(1, len(sizes) + 1)]
         return [so_far[0], *(after - before for before, after in pairwise(so_far))]
 
+    def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
+        """Every round's live arms equally often, by all agents."""
+        return [
+            (size, new * problem.agents) for size, new in zip(halving(problem.n), self.pulls(problem), strict=False)
+        ]
+
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
         """Algorithm 6: pull all live arms everywhere, average, keep the half nearest to the border."""
         sizes, new = halving(problem.n), self.pulls(problem)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -44,6 +45,14 @@ class FrugalTop(Algorithm):
     def smallest_horizon(self, problem: Problem) -> int:
         """One pull an arm before the first elimination."""
         return smallest_frugal_horizon(problem.n, min(problem.m, problem.n - problem.m), problem.agents, self.risk)
+
+    def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
+        """What the plan says: all hands of a local stage, then the arms open in each shared round."""
+        plan = frugal_plan(problem, self.risk)
+        pulls = [*plan.local_pulls, *plan.shared_pulls]
+        live = [size * problem.agents for size in plan.local_sizes[: len(plan.local_pulls)]] + list(plan.shared_sizes)
+        new = [after - before for before, after in pairwise([0, *pulls])]
+        return [(min(problem.n, size), pulls) for size, pulls in zip(live, new, strict=True)]
 
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
         """Local stages in one exchange, then shared rounds."""

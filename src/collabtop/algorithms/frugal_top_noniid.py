@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -41,6 +42,12 @@ class FrugalTopNonIID(Algorithm):
     def smallest_horizon(self, problem: Problem) -> int:
         """Every agent pulls every arm once before the first elimination."""
         return smallest_noniid_horizon(problem.n, min(problem.m, problem.n - problem.m))
+
+    def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
+        """What the plan says, at every agent."""
+        plan = noniid_plan(problem)
+        new = [after - before for before, after in pairwise([0, *plan.pulls])]
+        return [(size, pulls * problem.agents) for size, pulls in zip(plan.sizes, new, strict=False)]
 
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
         """Pull all open arms everywhere, average, keep those nearest to the border."""

@@ -49,6 +49,11 @@ class KZZ(Algorithm):
         """One pull an arm before the first elimination, and as many pulls in every later round."""
         return _time(problem, alpha=problem.n)
 
+    def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
+        """Every round's live arms equally often."""
+        alpha = largest_alpha(problem)
+        return [(size, alpha // size) for size in sizes_of(problem.n)[:-1]]
+
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
         """Halve until all is settled."""
         pull = pull_balanced if self.balanced else pull_in_turn

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -38,6 +39,11 @@ class SAR(Algorithm):
     def smallest_horizon(self, problem: Problem) -> int:
         """One pull an arm before the first verdict."""
         return problem.n + 1
+
+    def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
+        """Every phase's live arms equally often."""
+        so_far = [0, *(pulls_before(phase, problem) for phase in range(1, problem.n))]
+        return [(problem.n - r, after - before) for r, (before, after) in enumerate(pairwise(so_far))]
 
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
         """Go through n - 1 phases, each of which settles one arm."""

@@ -110,6 +110,12 @@ class PaperSchedule(Schedule):
 
         return smallest_that(works, -(-2 * problem.n * problem.rounds // problem.agents))
 
+    @classmethod
+    def most_pulls(cls, problem: Problem) -> list[tuple[int, int]]:
+        """Every round's live arms equally often; the pulls follow from the horizon alone."""
+        schedule = cls(problem)
+        return [(live, schedule._shared(r)) for r, live in enumerate(schedule.sizes) if live >= 2]
+
 
 class FullSchedule(Schedule):
     """The time that is left, divided equally over the rounds that are left and have something to decide."""
@@ -130,6 +136,23 @@ class FullSchedule(Schedule):
         """One pull an arm before the first elimination, whatever the hash."""
         hand = max(largest_hand(problem.n, problem.agents), -(-problem.n // problem.agents))
         return _rounds_to_pay(halving(problem.n)) * hand
+
+    @classmethod
+    def most_pulls(cls, problem: Problem) -> list[tuple[int, int]]:
+        """Early rounds spend least, when one agent's hand is as large as it may be; the last has all that is left."""
+        schedule, time = cls(problem), problem.horizon * problem.agents
+        steps = []
+        for r, live in enumerate(schedule.sizes):
+            if live < 2:
+                break
+            last = schedule.sizes[r + 1] < 2
+            # One pull less than the least, so that rounding elsewhere cannot make it more.
+            least = max(0, schedule._share(r) // max(1, largest_hand(live, problem.agents)) - 1)
+            pulls = -(-time // live) if last else min(least, time // live)
+            steps.append((live, pulls))
+            time -= live * pulls
+            schedule.used += -(-live * pulls // problem.agents)
+        return steps
 
 
 def _rounds_to_pay(sizes: list[int]) -> int:

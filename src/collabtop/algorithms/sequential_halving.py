@@ -39,6 +39,13 @@ class SequentialHalving(Algorithm):
         """One pull an arm in every round."""
         return problem.n * problem.rounds
 
+    def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
+        """Every round's live arms equally often."""
+        sizes = [problem.n]
+        while len(sizes) < problem.rounds:
+            sizes.append(sizes[-1] - sizes[-1] // 2)
+        return [(live, problem.horizon // (live * problem.rounds)) for live in sizes]
+
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
         """Keep the better half until one is left."""
         board, live = Scoreboard(problem.n), np.arange(problem.n)

@@ -31,6 +31,10 @@ class Uniform(Algorithm):
         """One pull an arm."""
         return problem.n
 
+    def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
+        """All arms equally often."""
+        return [(problem.n, problem.horizon // problem.n * problem.agents)]
+
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
         """Pull, average, take the m best."""
         board, arms = Scoreboard(problem.n), np.arange(problem.n)

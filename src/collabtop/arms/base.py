@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,9 @@ class Arms(ABC):
     3
     """
 
+    repeatable: ClassVar[bool] = False
+    """Whether pulls cost nothing and the same draws give the same rewards: a resumed run then pulls again."""
+
     def __init__(self, n: int, *, labels: Sequence[str] | None = None, agents: int | None = None) -> None:
         if n < 1:
             raise InputError(f"n is {n}, but at least 1 arm is needed")
@@ -48,10 +52,20 @@ class Arms(ABC):
         `times` is as long as `arms`, or one number for all of them. All chance comes from `draws`.
         """
 
+    def open(self) -> None:  # noqa: B027  (most arms have nothing to get ready)
+        """Get ready to be pulled; called before every run."""
+
+    def close(self) -> None:  # noqa: B027
+        """Let go of what pulling took; called after every run, also after one that failed."""
+
     @property
     def iid(self) -> bool:
         """Whether every agent sees the same distributions."""
         return self.agents is None
+
+    def identity(self) -> list[Any]:
+        """What makes these arms these and no others, as plain data: a checkpoint is for arms with one identity."""
+        return [type(self).__name__, self.n, self.agents, self.labels]
 
     def label(self, arm: int) -> str:
         """What to call an arm when speaking to a person."""

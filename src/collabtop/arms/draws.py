@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections import Counter
+from functools import lru_cache
+from threading import Event
 
-_COORDINATOR, _AGENT, _PULL = 0, 1, 2
+import numpy as np
+from numpy.typing import NDArray
+
+_COORDINATOR, _AGENT, _PULL, _ORDER = 0, 1, 2, 3
 
 
 def coordinator_rng(seed: int) -> np.random.Generator:
     """The coordinator's generator of a run with that seed."""
     return _generator(seed, _COORDINATOR)
+
+
+def pull_rng(seed: int, agent: int, number: int, attempt: int = 0) -> np.random.Generator:
+    """The generator of one attempt at one pull of one agent: a counter's own stretch, so that none meets another."""
+    counter = np.array([0, number, attempt, agent], np.uint64)
+    return np.random.Generator(np.random.Philox(key=_pull_key(seed), counter=counter))
+
+
+@lru_cache(maxsize=16)
+def _pull_key(seed: int) -> NDArray[np.uint64]:
+    return np.random.SeedSequence(seed, spawn_key=(_PULL,)).generate_state(2, np.uint64).astype(np.uint64)
+
+
+def order_rng(seed: int, agent: int, arm: int, lap: int) -> np.random.Generator:
+    """The generator of the order in which an agent goes through an arm's examples, lap by lap."""
+    return _generator(seed, _ORDER, agent, arm, lap)
+
+
+class Halted(Exception):  # noqa: N818  (nothing went wrong here: another agent failed, or somebody wants to stop)
+    """An agent was told to stop pulling."""
 
 
 class Draws:
@@ -31,10 +56,16 @@ class Draws:
         self.bulk = _generator(seed, _AGENT, agent)
         self.made = 0
         """Pulls this agent has made; the number of its next pull."""
+        self.halted = Event()
+        """Set when this agent should stop after the pull under way."""
+        self.made_of: Counter[int] = Counter()
+        """Pulls of each arm so far, kept by the arms that go through something in order."""
+        self.given: dict[int, tuple[float, int]] = {}
+        """Sum and number of an arm's rewards so far, kept by arms whose failed pulls are left out."""
 
     def for_pull(self, number: int, attempt: int = 0) -> np.random.Generator:
         """The generator of this agent's pull with that number, at that attempt."""
-        return _generator(self.seed, _PULL, self.agent, number, attempt)
+        return pull_rng(self.seed, self.agent, number, attempt)
 
 
 def _generator(seed: int, *key: int) -> np.random.Generator:

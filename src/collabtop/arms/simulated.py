@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,6 +35,8 @@ def _positive(name: str, value: Any) -> float:
 class SimulatedArms(Arms):
     """Arms whose means are known, and that stand for the array of them where an array is wanted."""
 
+    repeatable: ClassVar[bool] = True
+
     def __init__(
         self, means: Reals, labels: Sequence[str] | None, *, dimensions: int, agents: int | None = None
     ) -> None:
@@ -45,6 +47,10 @@ class SimulatedArms(Arms):
         self.means = means
         """The true means (the paper's mu_i, or mu_{i,k} in n x K): seen by no agent and no algorithm."""
         self.means.setflags(write=False)
+
+    def identity(self) -> list[Any]:
+        """The means belong to it."""
+        return [*super().identity(), self.means.tobytes()]
 
     @property
     def shape(self) -> tuple[int, ...]:

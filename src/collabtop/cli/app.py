@@ -15,6 +15,8 @@ from collabtop.cli.errors import OneLineErrors
 from collabtop.cli.identify import identify, identify_examples
 from collabtop.cli.plan_command import plan, plan_examples
 from collabtop.cli.reproduce import reproduce, reproduce_examples
+from collabtop.cli.resume import resume, resume_examples
+from collabtop.cli.show import show, show_examples
 from collabtop.cli.study import study, study_examples
 
 app = typer.Typer(
@@ -28,6 +30,8 @@ app = typer.Typer(
     epilog="First steps: [bold]collabtop demo[/bold], then [bold]collabtop identify --help[/bold].",
 )
 app.command(epilog=identify_examples)(identify)
+app.command(epilog=resume_examples)(resume)
+app.command(epilog=show_examples)(show)
 app.command(epilog=plan_examples)(plan)
 app.command(epilog=algorithms_examples)(algorithms)
 app.command(epilog=demo_examples)(demo)

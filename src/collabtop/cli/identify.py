@@ -1,38 +1,80 @@
-"""`collabtop identify`: one run on a file of means."""
+"""`collabtop identify`: one run on candidates and a function, on a file of means, or on logged rewards."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import collabtop as ct
+from collabtop.cli.errors import resumable
+from collabtop.cli.imports import load
 from collabtop.cli.option_values import read_options
 from collabtop.cli.output import examples, print_json, print_tables
+from collabtop.cli.run_options import (
+    FailureName,
+    FailuresOption,
+    Json,
+    ProgressOption,
+    Retries,
+    TeamName,
+    TeamOption,
+    TimeLimit,
+    Wait,
+    make_policy,
+    wants_progress,
+)
 
 identify_examples = examples(
+    "collabtop identify --arms mymodule:candidates --pull mymodule:score -m 5 --agents 8 --horizon 200 "
+    "--team threads --checkpoint run.ctlog",
+    "collabtop identify --arms mymodule:candidates --pull mymodule:score -m 5 --agents 8 --budget 20 "
+    "--cost mymodule:price --retries 3 --failures skip",
+    "collabtop identify --csv rewards.csv -m 1 --agents 10 --horizon 500",
     "collabtop identify --means means.txt -m 8 --agents 10 --horizon 30000",
-    "collabtop identify --means means.csv -m 1 --agents 10 --horizon 20000 --algorithm kzz --seed 7",
+    "collabtop identify --means means.csv -m 1 --agents 10 --confidence 0.99 --seed 7",
     "collabtop identify --means means.txt -m 8 --agents 10 --horizon 30000 "
     "--algorithm collab-top-iid --option schedule=full --json",
-    "collabtop identify --means one_column_an_agent.txt -m 1 --horizon 20000",
 )
 
 
 def identify(
+    m: Annotated[int, typer.Option("-m", "--m", help="How many of the best arms are wanted.")],
     means: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             metavar="FILE",
-            help="One mean a line; several columns, one an agent, make it non-IID; CSV may carry labels.",
+            help="Simulate: one mean a line; several columns, one an agent, make it non-IID; CSV may carry labels.",
         ),
-    ],
-    m: Annotated[int, typer.Option("-m", "--m", help="How many of the best arms are wanted.")],
-    horizon: Annotated[int, typer.Option(help="How many pulls each agent may make.")],
+    ] = None,
+    arms: Annotated[
+        str | None, typer.Option(metavar="MODULE:NAME", help="Your candidates (with --pull), or arms of your own.")
+    ] = None,
+    pull: Annotated[
+        str | None, typer.Option(metavar="MODULE:NAME", help="Your function: pull(candidate, rng), a reward in [0, 1].")
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Logged rewards: columns candidate, reward and perhaps agent.")
+    ] = None,
+    replay: Annotated[bool, typer.Option("--replay", help="Use each logged reward once, in order.")] = False,
     agents: Annotated[
         int | None, typer.Option(help="How many agents share the work; a non-IID file says it itself.")
     ] = None,
+    horizon: Annotated[int | None, typer.Option(help="How many pulls each agent may make.")] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="Instead: pulls of all agents together, or with --cost what they may cost.")
+    ] = None,
+    cost: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:NAME", help="The price of a pull: a function of a candidate, or a list."),
+    ] = None,
+    confidence: Annotated[
+        float | None, typer.Option(help="Instead: stop when the answer is right with this probability.")
+    ] = None,
+    tolerance: Annotated[float, typer.Option(help="With --confidence: so little worse is right as well.")] = 0.0,
+    max_horizon: Annotated[int | None, typer.Option(help="With --confidence: the most pulls of an agent.")] = None,
     algorithm: Annotated[
         str, typer.Option(help="A name from `collabtop algorithms`, or auto: the best for the kind of arms.")
     ] = "auto",
@@ -40,19 +82,62 @@ def identify(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the algorithm; may be repeated.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same run; left out, one is drawn.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON, and nothing else.")] = False,
+    team: TeamOption = TeamName.local,
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep every pull here; the same command goes on from it.")
+    ] = None,
+    retries: Retries = 0,
+    wait: Wait = 0.5,
+    time_limit: TimeLimit = None,
+    failures: FailuresOption = FailureName.stop,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and pull nothing.")] = False,
+    progress: ProgressOption = None,
+    json: Json = False,
 ) -> None:
-    """Simulate a team on arms with known means, and print the best m it found and what that cost."""
-    result = ct.identify(
-        ct.read_arms(means),
-        m,
-        agents=agents,
-        horizon=horizon,
-        algorithm=algorithm,
-        options=read_options(algorithm, option or []),
-        seed=seed,
-    )
-    if json:
-        print_json(result.to_dict())
-    else:
-        print_tables(result)
+    """Find the best m candidates with a team of agents, and print them and what that cost."""
+    policy = make_policy(retries, wait, time_limit, failures)
+    source, function = _source(means, arms, pull, csv, replay, agents)
+    limits: dict[str, Any] = {"agents": agents, "horizon": horizon, "budget": budget}
+    limits["cost"] = None if cost is None else load("--cost", cost)
+    limits |= {"algorithm": algorithm, "options": read_options(algorithm, option or [])}
+    if dry_run:
+        forecast = ct.dry_run(source, m, **limits)
+        print_json(forecast) if json else print_tables(forecast)
+        return
+    with resumable() if checkpoint is not None else nullcontext():
+        result = ct.identify(
+            source,
+            m,
+            **limits,
+            confidence=confidence,
+            tolerance=tolerance,
+            max_horizon=max_horizon,
+            pull=function,
+            policy=policy if function is not None else None,
+            seed=seed,
+            team=team.value,
+            checkpoint=checkpoint,
+            progress=wants_progress(progress),
+        )
+    print_json(result.to_dict()) if json else print_tables(result)
+
+
+def _source(
+    means: Path | None, arms: str | None, pull: str | None, csv: Path | None, replay: bool, agents: int | None
+) -> tuple[Any, Any]:
+    """The arms, or candidates and the function that tries them."""
+    given = [name for name, value in (("--means", means), ("--arms", arms), ("--csv", csv)) if value is not None]
+    if len(given) != 1:
+        found = f"{' and '.join(given)} were given" if given else "none was given"
+        raise ct.InputError(f"give exactly one of --means, --arms and --csv: {found} (collabtop identify --help)")
+    if pull is not None and arms is None:
+        raise ct.InputError(f"--pull goes with --arms, and {given[0]} was given")
+    if replay and csv is None:
+        raise ct.InputError(f"--replay goes with --csv, and {given[0]} was given")
+    if arms is not None:
+        function = None if pull is None else load("--pull", pull)
+        return load("--arms", arms), function
+    if csv is not None:
+        return ct.read_rewards(csv, replay=replay, dealt_to=agents), None
+    assert means is not None
+    return ct.read_arms(means), None

@@ -102,6 +102,10 @@ class Agent:
         self._last = Reply(self.number, request.number, self._draws.made - before, answer)
         return self._last
 
+    def halt(self) -> None:
+        """Stop after the pull under way; for teams whose agents pull in parallel, from any thread."""
+        self._draws.halted.set()
+
     def _draw(self, arms: Ints, times: Ints) -> Reals:
         count = int(times[0]) * len(arms) if len(times) == 1 else int(np.add.reduce(times))
         if self._draws.made + count > self._problem.horizon:

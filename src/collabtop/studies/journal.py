@@ -7,16 +7,11 @@ import os
 import zlib
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from types import ModuleType, TracebackType
-from typing import Any, BinaryIO
+from types import TracebackType
+from typing import Any
 
 from collabtop.errors import FileError
-
-fcntl: ModuleType | None
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None
+from collabtop.protocol.locking import lock_file
 
 
 class Journal:
@@ -34,7 +29,8 @@ class Journal:
     def __init__(self, path: Path, fingerprint: str) -> None:
         self._file = path.open("a+b")
         try:
-            _lock(self._file, path)
+            if not lock_file(self._file):
+                raise FileError(f"{path} is in use: another process is running this study")
             data = self._read()
             lines, good = _records(data)
             head = {"study": fingerprint}
@@ -76,16 +72,6 @@ class Journal:
         # On a full disk, closing fails once more over the record that failed already.
         with suppress(OSError) if quietly else nullcontext():
             self._file.close()
-
-
-def _lock(file: BinaryIO, path: Path) -> None:
-    """Keep a second process out. The lock is this process's own: its children do not inherit it."""
-    if fcntl is None:
-        return
-    try:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise FileError(f"{path} is in use: another process is running this study") from None
 
 
 def _line(record: dict[str, Any]) -> bytes:

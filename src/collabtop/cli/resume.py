@@ -1,0 +1,67 @@
+"""`collabtop resume`: go on with a run from its checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import collabtop as ct
+from collabtop.cli.errors import resumable
+from collabtop.cli.imports import load
+from collabtop.cli.output import examples, print_json, print_tables
+from collabtop.cli.run_options import (
+    FailureName,
+    FailuresOption,
+    Json,
+    ProgressOption,
+    Retries,
+    TeamName,
+    TeamOption,
+    TimeLimit,
+    Wait,
+    make_policy,
+    wants_progress,
+)
+
+resume_examples = examples(
+    "collabtop resume run.ctlog --pull mymodule:score",
+    "collabtop resume run.ctlog --pull mymodule:score --arms mymodule:candidates --team threads --retries 3",
+)
+
+
+def resume(
+    checkpoint: Annotated[Path, typer.Argument(metavar="FILE", help="What `identify --checkpoint` wrote.")],
+    pull: Annotated[str | None, typer.Option(metavar="MODULE:NAME", help="Your function.")] = None,
+    arms: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:NAME", help="Your candidates, where the file does not hold them; or your arms."),
+    ] = None,
+    means: Annotated[Path | None, typer.Option(metavar="FILE", help="The file of means, for a simulation.")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="The file of logged rewards.")] = None,
+    replay: Annotated[bool, typer.Option("--replay", help="With --csv: use each reward once, in order.")] = False,
+    team: TeamOption = TeamName.local,
+    retries: Retries = 0,
+    wait: Wait = 0.5,
+    time_limit: TimeLimit = None,
+    failures: FailuresOption = FailureName.stop,
+    progress: ProgressOption = None,
+    json: Json = False,
+) -> None:
+    """Go on with a run from its checkpoint; nothing that was paid for is pulled again."""
+    given: dict[str, Any] = {}
+    if arms is not None:
+        mine = load("--arms", arms)
+        given["arms" if isinstance(mine, ct.Arms) else "candidates"] = mine
+    if means is not None:
+        given["arms"] = ct.read_arms(means)
+    if csv is not None:
+        from collabtop.checkpoint import read_header
+
+        given["arms"] = ct.read_rewards(csv, replay=replay, dealt_to=read_header(checkpoint).agents)
+    if pull is not None:
+        given |= {"pull": load("--pull", pull), "policy": make_policy(retries, wait, time_limit, failures)}
+    with resumable():
+        result = ct.resume(checkpoint, **given, team=team.value, progress=wants_progress(progress))
+    print_json(result.to_dict()) if json else print_tables(result)

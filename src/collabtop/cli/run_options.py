@@ -1,0 +1,47 @@
+"""Options that `identify` and `resume` have in common."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+import collabtop as ct
+
+
+class TeamName(StrEnum):
+    """Where the agents run."""
+
+    local = "local"
+    threads = "threads"
+
+
+class FailureName(StrEnum):
+    """What becomes of a pull that failed for good."""
+
+    stop = "raise"
+    zero = "zero"
+    skip = "skip"
+
+
+TeamOption = Annotated[TeamName, typer.Option(help="Agents one after the other, or in parallel.")]
+Retries = Annotated[int, typer.Option(help="How often a failed pull is tried again.")]
+Wait = Annotated[float, typer.Option(help="Seconds before the first retry; later ones wait twice as long each.")]
+TimeLimit = Annotated[float | None, typer.Option(help="Seconds a pull may take.")]
+FailuresOption = Annotated[FailureName, typer.Option(help="What becomes of a pull that still fails.")]
+ProgressOption = Annotated[
+    bool | None, typer.Option("--progress/--no-progress", help="Show how far the run is; in a terminal by default.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON, and nothing else.")]
+
+
+def make_policy(retries: int, wait: float, time_limit: float | None, failures: FailureName) -> ct.PullPolicy:
+    """The policy that the options say."""
+    return ct.PullPolicy(retries=retries, wait=wait, time_limit=time_limit, failures=failures.value)
+
+
+def wants_progress(asked: bool | None) -> bool:
+    """What was asked for, or whether somebody looks."""
+    return sys.stderr.isatty() if asked is None else asked

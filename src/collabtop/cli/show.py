@@ -1,0 +1,22 @@
+"""`collabtop show`: what is in a checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from collabtop.cli.output import examples, print_json, print_tables
+from collabtop.report.log_table import log_tables, summarize
+
+show_examples = examples("collabtop show run.ctlog", "collabtop show run.ctlog --json")
+
+
+def show(
+    checkpoint: Annotated[Path, typer.Argument(metavar="FILE", help="What `identify --checkpoint` wrote.")],
+    json: Annotated[bool, typer.Option("--json", help="Print it as JSON, and nothing else.")] = False,
+) -> None:
+    """Tell what a checkpoint holds: the run, how far it is, and what each candidate has had."""
+    summary = summarize(checkpoint)
+    print_json(summary.to_dict()) if json else print_tables(log_tables(summary))

@@ -1,0 +1,136 @@
+"""How far a run is: a Rich display in a terminal, one line that is written over in a notebook, lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from collabtop.events import Event, Exchanged, OnEvent, PullFailed, PullsMade, RoundBegan, RunEnded, RunStarted
+
+_SECONDS_BETWEEN_LINES = 10.0
+_SECONDS_BETWEEN_UPDATES = 0.2
+
+
+class RunState:
+    """What is known of a run under way, from its events.
+
+    >>> state = RunState()
+    >>> state.take(RunStarted("kzz", n=8, m=1, agents=2, horizon=50, seed=1, known_pulls=0))
+    >>> state.take(RoundBegan(0, "shared", live=8))
+    >>> state.take(PullsMade(0, 25, recalled=False))
+    >>> str(state)
+    'round 1, 8 candidates open, 25 pulls made, at most 75 left, 0 words'
+    """
+
+    def __init__(self) -> None:
+        self.round, self.live = 0, 0
+        self.made, self.most, self.recalled = 0, 0, 0
+        self.words, self.failed = 0, 0
+        self.ended = False
+        self._began = time.monotonic()
+
+    def take(self, event: Event) -> None:
+        """Take in an event."""
+        match event:
+            case RunStarted():
+                self.most, self.live = event.agents * event.horizon, event.n
+            case RoundBegan():
+                self.round, self.live = event.round + 1, event.live
+            case PullsMade():
+                self.made += event.pulls
+                self.recalled += event.pulls if event.recalled else 0
+            case PullFailed():
+                self.failed += 1
+            case Exchanged():
+                self.words = event.words
+            case RunEnded():
+                self.ended, self.words = True, event.words
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the pace of the pulls so far, if all that may be made are."""
+        fresh = self.made - self.recalled
+        return None if not fresh else (time.monotonic() - self._began) / fresh * (self.most - self.made)
+
+    def __str__(self) -> str:
+        failed = f", {self.failed:,} attempts failed" if self.failed else ""
+        left = "done" if self.ended else f"at most {max(0, self.most - self.made):,} left"
+        return (
+            f"round {self.round}, {self.live:,} candidates open, {self.made:,} pulls made, {left}, "
+            f"{self.words:,} words{failed}"
+        )
+
+
+@contextmanager
+def progress_display(on_event: OnEvent | None, stream: TextIO | None = None) -> Iterator[OnEvent]:
+    """An event handler that shows how far the run is, and passes events on."""
+    state = RunState()
+    console = Console(file=stream or sys.stderr)
+    display = _RichDisplay(console) if console.is_terminal else _LineDisplay(console, over=console.is_jupyter)
+
+    def watch(event: Event) -> None:
+        state.take(event)
+        display.show(state)
+        if on_event is not None:
+            on_event(event)
+
+    try:
+        yield watch
+    finally:
+        display.close(state)
+
+
+class _RichDisplay:
+    def __init__(self, console: Console) -> None:
+        columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}")
+        self._progress = Progress(*columns, console=console, transient=True)
+        self._task = self._progress.add_task("starting", total=None, left="")
+        self._progress.start()
+
+    def show(self, state: RunState) -> None:
+        left = "" if state.seconds_left is None else f"at most {duration(state.seconds_left)} left"
+        self._progress.update(
+            self._task, description=str(state), completed=state.made, total=state.most or None, left=left
+        )
+
+    def close(self, state: RunState) -> None:
+        self._progress.stop()
+
+
+class _LineDisplay:
+    def __init__(self, console: Console, *, over: bool) -> None:
+        self._file, self._over = console.file, over
+        self._next = 0.0
+
+    def show(self, state: RunState) -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + (_SECONDS_BETWEEN_UPDATES if self._over else _SECONDS_BETWEEN_LINES)
+            self._write(state, end="" if self._over else "\n")
+
+    def close(self, state: RunState) -> None:
+        self._write(state, end="\n")
+
+    def _write(self, state: RunState, end: str) -> None:
+        left = "" if state.ended or state.seconds_left is None else f", at most {duration(state.seconds_left)} left"
+        self._file.write(("\r" if self._over else "") + f"{state}{left}{end}")
+        self._file.flush()
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    >>> duration(5), duration(125), duration(7_300)
+    ('5 s', '2 min 5 s', '2 h 1 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

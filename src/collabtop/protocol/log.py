@@ -1,0 +1,227 @@
+"""The checkpoint of a run on disk: append only, checksummed, whole after a kill at any moment.
+
+A file is a line that says what it is, then records: length, checksum of the length, checksum of the body, body
+(MessagePack). An algorithm is deterministic given its seed and the replies, and an agent is a fold over the
+messages it got and the rewards it drew, so these are all that is needed to go on:
+
+=========  ============================================================================
+Header     what is run: arms, m, agents, horizon, algorithm with options, seed
+Rewards    pulls of one agent, one reward each (NaN: the pull failed for good)
+Sums       pulls of one agent as a sum an arm, and the state of its generator after them
+Exchange   what was asked and answered, as it crossed
+Finished   the answer
+=========  ============================================================================
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from os import PathLike
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import msgspec
+
+from collabtop.errors import CheckpointError, FileError, reason
+from collabtop.protocol.locking import lock_file
+
+_MAGIC = b"collabtop log 1\n"
+_FRAME = struct.Struct("<III")
+_LARGEST = 1 << 31
+_SECONDS_AT_RISK = 1.0
+"""How much of a run a power cut may undo: waiting for the disk at every exchange would hold up quick ones."""
+
+
+class Header(msgspec.Struct, frozen=True, tag=True):
+    """What is run: the same for the first process and for every one that goes on."""
+
+    n: int
+    m: int
+    agents: int
+    horizon: int
+    seed: int
+    algorithm: str
+    options: dict[str, Any]
+    why: str
+    arms: str
+    """A fingerprint of the arms."""
+    kind: str
+    """What kind of arms they are."""
+    labels: tuple[str, ...] | None
+    candidates: bytes | None
+    """The candidates themselves, where they are plain data."""
+    budget: float | None = None
+    costs: tuple[float, ...] | None = None
+    """The price of a pull of each candidate, where the run has a budget."""
+
+
+class Rewards(msgspec.Struct, frozen=True, tag=True):
+    """Pulls of one agent in a row, from number `first` on."""
+
+    agent: int
+    first: int
+    arms: bytes
+    """Which arms, 32 bits each ..."""
+    counts: bytes
+    """... and how many pulls of each in a row."""
+    rewards: bytes
+    failures: str = ""
+    """What became of the failed ones among them: "zero" or "skip"."""
+
+
+class Sums(msgspec.Struct, frozen=True, tag=True):
+    """A batch of pulls whose arms give sums only."""
+
+    agent: int
+    first: int
+    arms: bytes
+    times: bytes
+    sums: bytes
+    state: bytes
+    """The agent's generator after the batch."""
+
+
+class Exchange(msgspec.Struct, frozen=True, tag=True):
+    """One question to some agents, and their answers; messages as they cross, each kept once."""
+
+    number: int
+    messages: list[bytes]
+    requests: list[tuple[int, list[int]]]
+    """Agent, and the messages it got."""
+    replies: list[tuple[int, int, int]]
+    """Agent, pulls made, and the message it sent."""
+
+
+class Finished(msgspec.Struct, frozen=True, tag=True):
+    """The best m, best first."""
+
+    top: list[int]
+
+
+Record = Header | Rewards | Sums | Exchange | Finished
+_decoder = msgspec.msgpack.Decoder(Record)
+_encoder = msgspec.msgpack.Encoder()
+
+
+class RunLog:
+    """The checkpoint of a run, open for going on.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "run.ctlog"
+    >>> log = RunLog(path)
+    >>> log.append(Finished([3]))
+    >>> log.close()
+    >>> read_log(path)
+    [Finished(top=[3])]
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        self._closed = False
+        self._synced = 0.0
+        try:
+            self._file = self.path.open("a+b", buffering=0)
+        except OSError as error:
+            raise FileError(f"checkpoint {str(path)!r}: {reason(error)}") from None
+        try:
+            if not lock_file(self._file):
+                raise FileError(f"checkpoint {str(path)!r} is in use: another process is running it")
+            self._file.seek(0)
+            data = self._file.read()
+            self.records, good = read_records(data, self.path)
+            """What was there when it was opened."""
+            self._file.truncate(good)
+            if not good:
+                self._write(_MAGIC)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(self, record: Record, *, sync: bool = False) -> None:
+        """Add a record, and return when a kill cannot undo it (`sync`: nor a power cut, at most one second of it)."""
+        body = _encoder.encode(record)
+        size = len(body).to_bytes(4, "little")
+        with self._lock:
+            if self._closed:  # an agent that was not waited for: nobody needs its pull any more
+                return
+            self._write(_FRAME.pack(len(body), zlib.crc32(size), zlib.crc32(body)) + body)
+            if sync and monotonic() - self._synced >= _SECONDS_AT_RISK:
+                os.fsync(self._file.fileno())
+                self._synced = monotonic()
+
+    def close(self) -> None:
+        """Let others use the file."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                with suppress(OSError):  # what could not be written was said when it was
+                    os.fsync(self._file.fileno())
+                self._file.close()
+
+    def _write(self, data: bytes) -> None:
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[self._file.write(view) :]
+        except OSError as error:
+            raise CheckpointError(
+                f"checkpoint {str(self.path)!r}: {reason(error)}; when that is mended, resume goes on from there"
+            ) from None
+
+
+def read_log(path: str | PathLike[str]) -> list[Record]:
+    """All whole records of a checkpoint, without touching it."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise FileError(f"checkpoint {str(path)!r}: {reason(error)}") from None
+    return read_records(data, Path(path))[0]
+
+
+def read_records(data: bytes, path: Path) -> tuple[list[Record], int]:
+    """The whole records of a log, and where they end; a torn last one is left out, a damaged log refused."""
+    if not data.startswith(_MAGIC):
+        if _MAGIC.startswith(data):  # not even the first line was written
+            return [], 0
+        raise FileError(f"{str(path)!r} is no checkpoint of collabtop: choose another name")
+    records: list[Record] = []
+    good = len(_MAGIC)
+    for body, end in _bodies(data, good, path):
+        try:
+            records.append(_decoder.decode(body))
+        except msgspec.DecodeError as error:
+            raise FileError(
+                f"checkpoint {str(path)!r}: record {len(records)} is of another version ({error})"
+            ) from None
+        good = end
+    return records, good
+
+
+def _bodies(data: bytes, start: int, path: Path) -> Iterator[tuple[memoryview, int]]:
+    view = memoryview(data)
+    while start + _FRAME.size <= len(data):
+        size, size_sum, body_sum = _FRAME.unpack_from(data, start)
+        body, end = start + _FRAME.size, start + _FRAME.size + size
+        if zlib.crc32(data[start : start + 4]) != size_sum or size > _LARGEST:
+            if any(data[start:]):  # after a power cut the end may be zeros, but nothing else
+                raise _damaged(path, start)
+            return
+        if end > len(data):
+            return
+        if zlib.crc32(view[body:end]) != body_sum:
+            if end < len(data):
+                raise _damaged(path, start)
+            return
+        yield view[body:end], end
+        start = end
+
+
+def _damaged(path: Path, at: int) -> FileError:
+    return FileError(f"checkpoint {str(path)!r} is damaged at byte {at}, with more after it: take it from a backup")

@@ -1,0 +1,104 @@
+"""Candidates on examples: one pull, one candidate, one example."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import collabtop as ct
+from collabtop.arms import Draws
+from collabtop.testing import check_arms
+
+EXAMPLES = list(range(10))
+
+
+def score(candidate, example):
+    return (candidate * example) % 7 / 7
+
+
+def test_the_contract_of_arms_is_kept():
+    check_arms(ct.DatasetArms([1, 2, 3], EXAMPLES, score))
+    check_arms(ct.DatasetArms([1, 2, 3], EXAMPLES, score, replace=False))
+
+
+def used(times, *, replace, agent=0, arm=0, batches=1):
+    seen = []
+    arms = ct.DatasetArms(["a", "b"], EXAMPLES, lambda c, e: seen.append((c, e)) or 0.5, replace=replace)
+    draws = Draws(7, agent)
+    for _ in range(batches):
+        arms.pull(np.array([arm]), np.array([times]), draws)
+        draws.made += times
+    return [example for _, example in seen]
+
+
+def test_without_replacement_each_example_comes_once_before_any_comes_again():
+    for batches in (1, 2, 4):  # however the pulls are asked for
+        examples = used(20 // batches, replace=False, batches=batches)
+        assert sorted(examples[:10]) == EXAMPLES
+        assert sorted(examples[10:]) == EXAMPLES
+        assert examples == used(20, replace=False)
+
+
+def test_agents_and_candidates_go_through_the_examples_in_orders_of_their_own():
+    orders = [used(10, replace=False, agent=agent, arm=arm) for agent in (0, 1) for arm in (0, 1)]
+    assert len({tuple(order) for order in orders}) == 4
+
+
+def test_with_replacement_all_examples_come_about_equally_often():
+    counts = Counter(used(2_000, replace=True))
+    assert set(counts) == set(EXAMPLES)
+    assert min(counts.values()) > 140
+
+
+def test_each_agent_sees_its_own_examples_only():
+    arms = ct.DatasetArms(["a", "b"], [[0.0], [1.0]], lambda c, e: e, by_agent=True)
+    assert (arms.agents, arms.iid) == (2, False)
+    assert arms.pull(np.array([0]), np.array([3]), Draws(1, 0)).tolist() == [0.0]
+    assert arms.pull(np.array([0]), np.array([3]), Draws(1, 1)).tolist() == [3.0]
+    assert ct.identify(arms, 1, horizon=20, seed=1).algorithm.endswith("noniid")
+
+
+def test_a_score_may_have_chance_of_its_own_or_be_async():
+    def chance(candidate, example, rng):
+        return rng.random() < candidate
+
+    async def later(candidate, example, rng):
+        await asyncio.sleep(0)
+        return rng.random() < candidate
+
+    runs = [
+        ct.identify(ct.DatasetArms([0.2, 0.8], EXAMPLES, it), 1, agents=3, horizon=40, seed=2, team=team)
+        for it in (chance, later)
+        for team in ("local", "threads")
+    ]
+    assert all(run == runs[0] for run in runs)
+
+
+def test_an_array_of_examples_is_fine():
+    arms = ct.DatasetArms([0, 1], np.linspace(0, 1, 5), lambda c, e: e * c)
+    assert ct.identify(arms, 1, agents=2, horizon=20, seed=1).top == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("examples", "more", "said"),
+    [
+        ([], {}, "examples is empty"),
+        (iter([1]), {}, "examples is a list_iterator, but a list"),
+        ([], {"by_agent": True}, "examples is empty, but with by_agent"),
+        ([[1], []], {"by_agent": True}, r"examples\[1\] is empty"),
+        ([1, 2], {"by_agent": True}, r"examples\[0\] is a int, but a list"),
+    ],
+)
+def test_bad_examples_are_named(examples, more, said):
+    with pytest.raises(ct.InputError, match=said):
+        ct.DatasetArms([1, 2], examples, score, **more)
+
+
+def test_a_score_has_to_take_a_candidate_and_an_example():
+    with pytest.raises(ct.InputError, match=r"score is <lambda>\(candidate\), but it has to be callable as score\("):
+        ct.DatasetArms([1, 2], EXAMPLES, lambda candidate: 1)
+    with pytest.raises(ct.InputError, match="score is 3, but a function"):
+        ct.DatasetArms([1, 2], EXAMPLES, 3)

@@ -1,0 +1,120 @@
+"""Agents in threads: the local team's runs to the last word, really in parallel, and nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+import collabtop as ct
+from collabtop.testing import check_team
+
+MEANS = [0.2, 0.35, 0.5, 0.65, 0.8]
+
+
+def threads_of_ours():
+    return [it for it in threading.enumerate() if it.name.startswith("collabtop")]
+
+
+def test_the_team_keeps_the_laws():
+    check_team(ct.ThreadsTeam)
+    assert threads_of_ours() == []
+
+
+def score(mean, rng):
+    return rng.random() < mean
+
+
+async def score_async(mean, rng):
+    await asyncio.sleep(0)
+    return rng.random() < mean
+
+
+@ct.batch
+def score_batch(mean, times, rng):
+    return rng.random(times) < mean
+
+
+@ct.batch
+async def score_batch_async(mean, times, rng):
+    return (rng.random(times) < mean).astype(float)
+
+
+@pytest.mark.parametrize("pull", [score, score_async, score_batch, score_batch_async])
+@pytest.mark.parametrize("algorithm", ["auto", "kzz", "uniform"])
+def test_a_function_of_every_form_gives_the_same_run_on_both_teams(pull, algorithm):
+    local, threads = (
+        ct.identify(MEANS, 2, pull=pull, agents=4, horizon=60, algorithm=algorithm, seed=3, team=team)
+        for team in ("local", "threads")
+    )
+    assert threads == local
+    assert threads.ledger == local.ledger
+    assert threads.observed.pulls.tolist() == local.observed.pulls.tolist()
+    assert threads_of_ours() == []
+
+
+def test_an_async_function_gives_the_run_of_the_same_function_without_async():
+    runs = [ct.identify(MEANS, 1, pull=pull, agents=3, horizon=40, seed=5) for pull in (score, score_async)]
+    assert runs[0] == runs[1]
+
+
+def waits(mean, rng):
+    time.sleep(0.01)
+    return rng.random() < mean
+
+
+async def waits_async(mean, rng):
+    await asyncio.sleep(0.01)
+    return rng.random() < mean
+
+
+@pytest.mark.parametrize("pull", [waits, waits_async])
+def test_eight_agents_are_at_least_six_times_faster_than_one_after_the_other(pull):
+    def seconds(team):
+        began = time.perf_counter()
+        result = ct.identify(MEANS * 8, 1, pull=pull, agents=8, horizon=40, algorithm="kzz-balanced", seed=1, team=team)
+        return time.perf_counter() - began, result
+
+    threads, ours = min((seconds("threads") for _ in range(4)), key=lambda run: run[0])
+    local, theirs = seconds("local")
+    assert ours == theirs
+    assert local >= 6 * threads, f"{local:.2f} s one after the other, {threads:.2f} s in threads"
+
+
+def test_a_failure_lets_the_others_finish_their_pull_and_no_more():
+    finished, started = [], threading.Barrier(4)
+
+    def pull(candidate, rng):
+        started.wait(5)
+        if candidate == "breaks":
+            raise RuntimeError("no")
+        time.sleep(0.2)
+        finished.append(candidate)
+        return 0.5
+
+    arms = ct.DatasetArms(
+        ["fine", "breaks"],
+        [[0], [1], [2], [3]],
+        lambda candidate, example: pull("breaks" if example == 2 else candidate, None),
+        by_agent=True,
+    )
+    with pytest.raises(ct.PullError, match="pull of candidate 'fine' raised RuntimeError: no"):
+        ct.identify(arms, 1, horizon=20, algorithm="uniform", team="threads")
+    assert finished == ["fine"] * 3
+    assert threads_of_ours() == []
+
+
+def test_a_wish_to_stop_in_a_thread_ends_the_run():
+    def pull(candidate, rng):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ct.identify(["a", "b"], 1, pull=pull, agents=2, horizon=10, team="threads")
+
+
+def test_a_team_can_be_used_again():
+    team = ct.ThreadsTeam()
+    runs = [ct.identify(MEANS, 1, pull=score, agents=2, horizon=30, seed=1, team=team) for _ in range(2)]
+    assert runs[0] == runs[1]
