@@ -26,6 +26,8 @@ AROUND = (0.8, 0.9, 1.0, 1.12, 1.25)
 
 
 class Bench:
+    """Runs studies, and remembers the point nearest to each crossing."""
+
     def __init__(
         self, arms: dict[str, ct.BernoulliArms | ct.HeterogeneousArms], out: Path | None, runs: int, jobs: int | None
     ) -> None:
@@ -33,6 +35,7 @@ class Bench:
         self.fine: dict[tuple[str, int], PointSummary] = {}
 
     def points(self, name: str, algorithm: ct.Algorithm, which: str, m: int, horizons: Sequence[float], runs: int):
+        """What some horizons gave."""
         study = ct.Study(
             arms={which: self.arms[which]},
             algorithms=algorithm,
@@ -46,6 +49,7 @@ class Bench:
         return study.run(folder, jobs=self.jobs, progress=True).points()
 
     def crossing(self, name: str, algorithm: ct.Algorithm, which: str, m: int) -> Crossing:
+        """The horizon for error .01."""
         arms = self.arms[which]
         unit = ct.complexity(arms, m) / AGENTS
         least = algorithm.smallest_horizon(ct.Problem(arms.n, m, AGENTS, 1))

@@ -28,7 +28,7 @@ def test_no_arguments_show_the_help(run):
     result = run()
     assert result.exit_code == 0
     assert "identify" in result.output
-    assert "error" not in result.output
+    assert "error:" not in result.output
 
 
 def test_version_is_the_packages(run):

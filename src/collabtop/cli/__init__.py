@@ -1,4 +1,4 @@
 """The command line: thin, one file a command."""
 
-from collabtop.cli.app import app as app
-from collabtop.cli.app import main as main
+from collabtop.cli.application import app as app
+from collabtop.cli.application import main as main

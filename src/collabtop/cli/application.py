@@ -9,15 +9,15 @@ from typing import Annotated
 import typer
 
 import collabtop
-from collabtop.cli.algorithms import algorithms, algorithms_examples
-from collabtop.cli.demo import demo, demo_examples
+from collabtop.cli.algorithms_command import algorithms, algorithms_examples
+from collabtop.cli.demo_command import demo, demo_examples
 from collabtop.cli.errors import OneLineErrors
-from collabtop.cli.identify import identify, identify_examples
+from collabtop.cli.identify_command import identify, identify_examples
 from collabtop.cli.plan_command import plan, plan_examples
-from collabtop.cli.reproduce import reproduce, reproduce_examples
-from collabtop.cli.resume import resume, resume_examples
-from collabtop.cli.show import show, show_examples
-from collabtop.cli.study import study, study_examples
+from collabtop.cli.reproduce_command import reproduce, reproduce_examples
+from collabtop.cli.resume_command import resume, resume_examples
+from collabtop.cli.show_command import show, show_examples
+from collabtop.cli.study_command import study, study_examples
 
 app = typer.Typer(
     name="collabtop",
