@@ -87,24 +87,28 @@ class Bench:
         return max(least, self.found[key] // cell.agents)
 
     def search(self, cell: Cell) -> int:
-        """Bisection of log T from a bracket around H / K."""
+        """Bisection of log T from a bracket around H / K, which is moved down where even its lower end is easy."""
         kzz, runs = ALGORITHMS["kzz"], SEARCH_RUNS[cell.n]
         least = kzz.smallest_horizon(ct.Problem(cell.n, cell.m, cell.agents, 1))
         unit = ct.complexity(INSTANCES[cell.instance](cell.n, cell.m), cell.m) / cell.agents
         low, high = math.log(max(least, unit / 30)), math.log(max(least, unit * 100) + 1)
+        while low > math.log(least) and (point := self.point(cell, kzz, round(math.exp(low)), runs)):
+            if point.error > ERROR:
+                break
+            low, high = max(math.log(least), low - math.log(30)), low
         for _ in range(9):
             middle = (low + high) / 2
             point = self.point(cell, kzz, round(math.exp(middle)), runs)
             low, high = (middle, high) if point is None or point.error > ERROR else (low, middle)
         return max(least, round(math.exp((low + high) / 2)))
 
-    def row(self, cell: Cell) -> tuple[str, str]:
-        """A line of the table, and the verdict."""
+    def row(self, cell: Cell) -> str:
+        """A line of the table."""
         horizon = self.horizon(cell)
         found = {name: self.point(cell, one, horizon, RUNS[cell.n]) for name, one in ALGORITHMS.items()}
         all_see_all = self.point(cell, ct.KZZ(), horizon, 1)
         frugal, kzz = found["frugal"], found["kzz"]
-        outcome = verdict(frugal, [point for name, point in found.items() if name != "frugal"])
+        others = [point for name, point in found.items() if name != "frugal"]
         columns = [
             cell.instance,
             f"{cell.n:,}",
@@ -114,9 +118,9 @@ class Bench:
             *(share(found[name]) for name in ALGORITHMS),
             *(whole(point, "words_mean") for point in (frugal, kzz, all_see_all, found["full"])),
             *(whole(point, "round_trips_mean") for point in (frugal, kzz, found["full"])),
-            outcome,
+            verdict(frugal, others),
         ]
-        return f"| {' | '.join(columns)} |", outcome
+        return f"| {' | '.join(columns)} |"
 
 
 def verdict(ours: PointSummary | None, theirs: list[PointSummary | None]) -> str:
@@ -146,7 +150,7 @@ Made by `python benchmarks/frugal_standard.py`. Each cell has one horizon T, by 
 fifth of its runs. Errors are shares of wrong answers ({runs}).
 *frugal*: frugal-top; *kzz*: kzz and kzz-balanced, which pull every arm equally often; *full* and *paper*:
 collab-top-iid with its two schedules; "-": the horizon is below its smallest. A cell is won (or lost) if frugal-top's
-error is below (or above) the smallest of the others' by more than two standard errors. The instances: equal gaps
+error is below (or above) the smallest of the other three by more than two standard errors. The instances: equal gaps
 of .1; one arm .1 above the others; means from .9 to .1 in even steps; gaps that grow geometrically from .01 to .8;
 means drawn uniformly (seed 1).
 """
@@ -169,13 +173,35 @@ def main() -> None:
     print(HEAD.format(runs=made))
     print(f"| {' | '.join(COLUMNS)} |")
     print(f"| {' | '.join('---' for _ in COLUMNS)} |", flush=True)
-    outcomes: list[str] = []
+    lines = []
     for cell in cells(sizes):
-        line, outcome = bench.row(cell)
-        print(line, flush=True)
-        outcomes.append(outcome)
-    counts = ", ".join(f"{outcome} {outcomes.count(outcome)}" for outcome in dict.fromkeys(sorted(outcomes)))
-    print(f"\nfrugal-top against the best of the others, over {len(outcomes)} cells: {counts}.")
+        lines.append(bench.row(cell))
+        print(lines[-1], flush=True)
+    print(summary(lines))
+
+
+def summary(lines: list[str]) -> str:
+    """Where it wins and where it does not: the cells of an instance and an m, added up over n and K."""
+    groups: dict[tuple[str, str], list[list[str]]] = {}
+    for line in lines:
+        cell = [column.strip() for column in line.strip("| ").split("|")]
+        groups.setdefault((cell[0], cell[2] if cell[2] in ("1", "8") else "n/4"), []).append(cell)
+    text = ["", "## Where it wins, and where it does not", "", "Means over the cells of an instance and an m.", ""]
+    text += ["| instance | m | wins | even | loses | error frugal | error kzz | error full | words / kzz-balanced's |"]
+    text += [f"|{' --- |' * 9}"]
+    for (instance, m), members in groups.items():
+        counts = [str(sum(cell[-1] == outcome for cell in members)) for outcome in ("wins", "even", "loses")]
+        errors = [f"{_mean([float(cell[column]) for cell in members]):.3f}".lstrip("0") for column in (5, 6, 7)]
+        words = [[float(cell[column].replace(",", "")) for cell in members] for column in (9, 10)]
+        ratio = _mean([ours / theirs for ours, theirs in zip(*words, strict=True)])
+        text.append(f"| {' | '.join([instance, m, *counts, *errors, f'{ratio:.2f}'])} |")
+    outcomes = [line.strip("| ").split("|")[-1].strip() for line in lines]
+    counts = [f"{outcome} {outcomes.count(outcome)}" for outcome in ("wins", "even", "loses")]
+    return "\n".join([*text, "", f"Against the best of the others, over {len(lines)} cells: {', '.join(counts)}."])
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ _AROUND = (0.85, 1.15)
 _SURE_RUNS = 20
 _TELLING = 0.35  # above this share of wrong answers log error is no longer near a straight line
 _START = 0.5  # times H / K
+_SMALLEST = "the smallest horizon that works"
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -133,17 +134,14 @@ class _Search:
         some = [point for _, point in sorted(self.points.items()) if point.error <= _TELLING]
         fit = fit_crossing([p.horizon for p in some], [p.wrong for p in some], [p.runs for p in some], target)
         total = sum(point.runs for point in self.points.values())
+        if fit is None and some and some[0].horizon == self.least and some[0].error <= target:
+            return _with_costs(some[0], total, _SMALLEST, self.least, None, None)
         if fit is None:
-            return Found(runs=total, note=self._why_not(some, target))
+            return Found(runs=total, note="too few runs to tell where the error crosses")
         horizon = max(self.least, round(fit.horizon))
         nearest = min(self.points.values(), key=lambda point: abs(math.log(point.horizon / horizon)))
-        note = "the smallest horizon that works" if horizon == self.least else ""
+        note = _SMALLEST if horizon == self.least else ""
         return _with_costs(nearest, total, note, horizon, max(self.least, round(fit.low)), round(fit.high))
-
-    def _why_not(self, some: Sequence[PointSummary], target: float) -> str:
-        if some and some[0].horizon == self.least and some[0].error <= target:
-            return f"its smallest horizon, {self.least:,}, is enough"
-        return "too few runs to tell where the error crosses"
 
 
 def find_horizons(
@@ -166,7 +164,7 @@ def find_horizons(
 def _enough_or_crossing(search: _Search, target: float) -> Found:
     first = search.points.get(search.least)
     if first is not None and first.error_high <= target:
-        return _with_costs(first, first.runs, "the smallest horizon that works", search.least, None, None)
+        return _with_costs(first, first.runs, _SMALLEST, search.least, None, None)
     return search.crossing(target)
 
 

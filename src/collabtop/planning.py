@@ -83,7 +83,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain Python objects."""
-        told: dict[str, Any] = msgspec.to_builtins(self)
+        told: dict[str, Any] = msgspec.json.decode(self.to_json())
         return told
 
     def to_json(self) -> str:

@@ -60,7 +60,7 @@ def test_it_is_wrong_no_more_often_than_its_confidence_allows(arms, m, agents, t
 
 @pytest.mark.long
 @each_case
-@pytest.mark.parametrize("confidence", [0.3, 0.8, 0.95])
+@pytest.mark.parametrize("confidence", [0.3, 0.9])
 def test_over_thousands_of_runs_it_is_wrong_no_more_often_than_its_confidence_allows(
     arms, m, agents, tolerance, confidence
 ):
@@ -78,15 +78,16 @@ def test_a_yardstick_that_is_just_as_careful_is_kl_lucb():
     ("arms", "m"),
     [
         (EASY, 1),
-        (EASY, 2),
         (ct.BernoulliArms([0.9] + [0.5] * 15), 1),
-        (ct.BernoulliArms(np.linspace(0.05, 0.95, 10)), 3),
-        (ct.BernoulliArms([0.3, 0.1, 0.1, 0.05]), 1),
+        (ct.BernoulliArms([0.9, 0.8, 0.4, 0.3, 0.2]), 2),
+        (ct.BernoulliArms([0.4, 0.1, 0.1, 0.05]), 1),
+        pytest.param(EASY, 2, marks=pytest.mark.long),
+        pytest.param(ct.BernoulliArms(np.linspace(0.05, 0.95, 10)), 3, marks=pytest.mark.long),
     ],
 )
 def test_it_takes_at_most_three_times_the_pulls_of_kl_lucb(arms, m):
     def pulls(algorithm, agents):
-        runs = [ct.identify(arms, m, agents=agents, confidence=0.95, algorithm=algorithm, seed=s) for s in range(8)]
+        runs = [ct.identify(arms, m, agents=agents, confidence=0.95, algorithm=algorithm, seed=s) for s in range(3)]
         assert all(run.sure for run in runs)
         return np.mean([run.pulls for run in runs])
 

@@ -37,8 +37,8 @@ def bounds(means: Reals, pulls: Reals, evidence: float) -> tuple[Reals, Reals]:
     return edge(means, pulls, evidence, end=0.0), edge(means, pulls, evidence, end=1.0)
 
 
-def edge(means: Reals, pulls: Reals, evidence: float, end: float) -> Reals:
-    """One side of `bounds`: the one towards 0 or the one towards 1.
+def edge(means: Reals, pulls: Reals, evidence: float, end: float | Reals) -> Reals:
+    """One side of `bounds`: the one towards 0 or the one towards 1, for all means or for each its own.
 
     >>> edge(np.array([0.5]), np.array([100.0]), evidence=3.0, end=1.0).round(3)
     array([0.621])

@@ -60,8 +60,10 @@ class KLLUCB(Algorithm):
             means, evidence = board.means(arms), self._evidence(int(pulls.sum()), problem.n)
             order = np.lexsort((lots, -means))
             best, others = order[: problem.m], order[problem.m :]
-            low = edge(means[best], pulls[best], evidence, end=0.0)
-            high = edge(means[others], pulls[others], evidence, end=1.0)
+            ends = np.ones(problem.n)
+            ends[best] = 0.0  # of the best only the lower ends matter, of the others the upper ones
+            edges = edge(means, pulls, evidence, ends)
+            low, high = edges[best], edges[others]
             weakest, strongest = best[low.argmin()], others[high.argmax()]
             if high.max() <= low.min() + self.tolerance:
                 board.accept(best, 0, "shared")
