@@ -191,13 +191,18 @@ def summary(lines: list[str]) -> str:
     text += [f"|{' --- |' * 9}"]
     for (instance, m), members in groups.items():
         counts = [str(sum(cell[-1] == outcome for cell in members)) for outcome in ("wins", "even", "loses")]
-        errors = [f"{_mean([float(cell[column]) for cell in members]):.3f}".lstrip("0") for column in (5, 6, 7)]
+        errors = [_mean_error([cell[column] for cell in members]) for column in (5, 6, 7)]
         words = [[float(cell[column].replace(",", "")) for cell in members] for column in (9, 10)]
         ratio = _mean([ours / theirs for ours, theirs in zip(*words, strict=True)])
         text.append(f"| {' | '.join([instance, m, *counts, *errors, f'{ratio:.2f}'])} |")
     outcomes = [line.strip("| ").split("|")[-1].strip() for line in lines]
     counts = [f"{outcome} {outcomes.count(outcome)}" for outcome in ("wins", "even", "loses")]
     return "\n".join([*text, "", f"Against the best of the others, over {len(lines)} cells: {', '.join(counts)}."])
+
+
+def _mean_error(shares: list[str]) -> str:
+    """Over the cells in which the algorithm could run."""
+    return f"{_mean([float(share) for share in shares if share != '-']):.3f}".lstrip("0")
 
 
 def _mean(values: list[float]) -> float:
