@@ -334,7 +334,7 @@ def test_the_check_finds_the_fault(fault: type[Faulty], said: str) -> None:
 def test_the_check_finds_a_ledger_that_leaves_out_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     from collabtop.protocol import ledger
 
-    right = ledger.cost
-    monkeypatch.setattr(ledger, "cost", lambda message: (right(message)[0] - 1, right(message)[1]))
+    right = ledger._array_cost
+    monkeypatch.setattr(ledger, "_array_cost", lambda *it: (right(*it)[0] - 1, right(*it)[1]))
     with pytest.raises(AssertionError, match=r"ledger has .* words, the wire"):
         check_algorithm(ct.KZZ())

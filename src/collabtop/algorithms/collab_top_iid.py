@@ -122,10 +122,11 @@ def hand_over(team: Team, schedule: Schedule, board: Scoreboard, r: int, *, open
     question = HandOver(open_arms, schedule.used, free=("used",) if schedule.known else ())
     hands = team.ask_all(question, Hand)
     pulls = schedule.pulls_so_far
-    for hand in hands:
-        board.add(hand.arms, hand.means * pulls, pulls)
-        board.accept_unseen(hand.accepted, hand.accepted_means, "local")
-    return np.concatenate([hand.arms for hand in hands])  # I_r
+    live = np.concatenate([hand.arms for hand in hands])  # I_r
+    board.add(live, np.concatenate([hand.means for hand in hands]) * pulls, pulls)
+    accepted = np.concatenate([hand.accepted for hand in hands])  # Q_r
+    board.accept_unseen(accepted, np.concatenate([hand.accepted_means for hand in hands]), "local")
+    return live
 
 
 def global_elim(

@@ -30,6 +30,12 @@ def cost(message: Message) -> tuple[int, int]:
     (2, 64)
     """
     words, bits, arrays = _price_list(type(message), message.free)
+    more_words, more_bits = _array_cost(message, arrays)
+    return words + more_words, bits + more_bits
+
+
+def _array_cost(message: Message, arrays: tuple[str, ...]) -> tuple[int, int]:
+    words = bits = 0
     for name in arrays:
         array = getattr(message, name)
         if isinstance(array, np.ndarray):
@@ -177,15 +183,18 @@ class Meter:
     def count(self, direction: Direction, messages: Iterable[Message], copies: int = 1) -> None:
         """Count messages that pass, each of them to or from `copies` agents."""
         entries = self._now.entries
-        kind, entry = None, [0, 0, 0]
+        kind, entry, free = None, [0, 0, 0], None
+        words = bits = 0
+        arrays: tuple[str, ...] = ()
         for message in messages:
-            if type(message) is not kind:  # most often all are of one kind
-                kind = type(message)
+            if type(message) is not kind or message.free is not free:  # most often all are of one kind
+                kind, free = type(message), message.free
                 entry = entries.setdefault((kind.__name__, direction), [0, 0, 0])
-            words, bits = cost(message)
+                words, bits, arrays = _price_list(kind, free)
+            more_words, more_bits = _array_cost(message, arrays) if arrays else (0, 0)
             entry[0] += copies
-            entry[1] += words * copies
-            entry[2] += bits * copies
+            entry[1] += (words + more_words) * copies
+            entry[2] += (bits + more_bits) * copies
 
     def count_replies(self, replies: Iterable[Reply]) -> None:
         """Count the answers to one question, and the pulls made for them."""
