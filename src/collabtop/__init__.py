@@ -38,6 +38,7 @@ from collabtop.errors import InputError as InputError
 from collabtop.errors import ProtocolError as ProtocolError
 from collabtop.errors import PullError as PullError
 from collabtop.errors import SettingError as SettingError
+from collabtop.errors import SiteError as SiteError
 from collabtop.errors import StudyError as StudyError
 from collabtop.errors import UnknownAlgorithmError as UnknownAlgorithmError
 from collabtop.forecast import Forecast as Forecast

@@ -11,6 +11,7 @@
      |    +-- FileError                a file is missing, unreadable or malformed
      +-- PullError (RuntimeError)      the user's own function failed or gave no reward in [0, 1]
      +-- CheckpointError (RuntimeError) a checkpoint could not be written; what is in it is whole
+     +-- SiteError (RuntimeError)      a remote site is missing, gone, or was turned away; the log is whole
      +-- StudyError (RuntimeError)     a study could not go on; run again, it resumes where it was
      +-- ProtocolError (RuntimeError)  agents and coordinator disagree: a defect, never the user's fault
 """
@@ -75,6 +76,10 @@ class PullError(CollabtopError, RuntimeError):
 
 class CheckpointError(CollabtopError, RuntimeError):
     """A checkpoint could not be written (a full disk); what is in it is whole, and the run can be resumed."""
+
+
+class SiteError(CollabtopError, RuntimeError):
+    """A site did not come, dropped off for good, declined or was turned away; the run can be resumed from its log."""
 
 
 class StudyError(CollabtopError, RuntimeError):

@@ -174,9 +174,10 @@ def _result(plan: RunPlan, arms: Arms, team: Team) -> Result:
     mirrored = 2 * problem.m > problem.n  # look for the n - m worst instead, and return the rest
     inner = Problem(problem.n, problem.n - problem.m if mirrored else problem.m, problem.agents, problem.horizon)
     try:
-        team.start(arms, Setup(inner, plan.seed, mirrored))
+        team.start(arms, Setup(inner, plan.seed, mirrored, chosen.title, chosen.options))
         board = _run(chosen, team, inner, plan.seed)
         batches = team.seen()
+        team.finish()
     finally:
         team.close()
     result = Result(

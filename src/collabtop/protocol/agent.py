@@ -55,6 +55,9 @@ class Setup(msgspec.Struct, frozen=True):
     seed: int
     mirrored: bool = False
     """Look for the worst arms instead: a reward x counts as 1 - x."""
+    algorithm: str = ""
+    options: dict[str, Any] = {}
+    """What runs, for those who want to know beforehand what they will be asked."""
 
 
 class Agent:

@@ -91,9 +91,15 @@ class Transport(msgspec.Struct):
     """What getting messages across took: no part of what must be equal between teams."""
 
     bytes: int = 0
-    """Bytes on a wire, where there is one."""
+    """Bytes given to a wire in both directions, where there is one: messages, envelopes and their framing."""
     repeats: int = 0
     """Requests sent again after a fault."""
+    refused: int = 0
+    """Messages that were turned away."""
+    reconnects: int = 0
+    """Times an agent's connection was lost and made again."""
+    absent: float = 0.0
+    """Seconds of the waiting in which an agent that was asked could not be reached."""
     seconds: float = 0.0
     """Clock time spent waiting for replies."""
 

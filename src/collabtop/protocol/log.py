@@ -10,6 +10,9 @@ Rewards    pulls of one agent, one reward each (NaN: the pull failed for good)
 Sums       pulls of one agent as a sum an arm, and the state of its generator after them
 Exchange   what was asked and answered, as it crossed
 Finished   the answer
+Run        the id of a run whose agents live elsewhere, and the names of their sites
+Lost       from which exchange on some agents are gone for good
+Visit      in a site's own journal: the run, what was told of it, and which arms
 =========  ============================================================================
 """
 
@@ -104,7 +107,35 @@ class Finished(msgspec.Struct, frozen=True, tag=True):
     top: list[int]
 
 
-Record = Header | Rewards | Sums | Exchange | Finished
+class Run(msgspec.Struct, frozen=True, tag=True):
+    """A run whose agents outlive the coordinator's process."""
+
+    id: str
+    sites: tuple[tuple[str, int], ...]
+    """Name of each site, and how many agents it has: agent 0 is the first of the first site."""
+
+
+class Visit(msgspec.Struct, frozen=True, tag=True):
+    """What a site took part in: the first record of its journal."""
+
+    run: str
+    setup: bytes
+    """What it was told, as it crossed."""
+    agents: tuple[int, ...]
+    arms: str
+    """A fingerprint of its arms."""
+    life: int
+    """A number drawn once: envelopes of other lives are not this journal's."""
+
+
+class Lost(msgspec.Struct, frozen=True, tag=True):
+    """From this exchange on the run goes on without these agents."""
+
+    number: int
+    agents: tuple[int, ...]
+
+
+Record = Header | Rewards | Sums | Exchange | Finished | Run | Visit | Lost
 _decoder = msgspec.msgpack.Decoder(Record)
 _encoder = msgspec.msgpack.Encoder()
 
@@ -126,6 +157,8 @@ class RunLog:
         self._lock = threading.Lock()
         self._closed = False
         self._synced = 0.0
+        self.seconds_at_risk = _SECONDS_AT_RISK
+        """What a power cut may undo of that which is written with `sync`."""
         try:
             self._file = self.path.open("a+b", buffering=0)
         except OSError as error:
@@ -152,7 +185,7 @@ class RunLog:
             if self._closed:  # an agent that was not waited for: nobody needs its pull any more
                 return
             self._write(_FRAME.pack(len(body), zlib.crc32(size), zlib.crc32(body)) + body)
-            if sync and monotonic() - self._synced >= _SECONDS_AT_RISK:
+            if sync and monotonic() - self._synced >= self.seconds_at_risk:
                 os.fsync(self._file.fileno())
                 self._synced = monotonic()
 

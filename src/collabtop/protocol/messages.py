@@ -35,7 +35,9 @@ Reals = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True, tag_field="kind"):
+class Message(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True, tag=True, tag_field="kind"
+):
     """One typed message; its class name is its kind."""
 
     free: tuple[str, ...] = ()

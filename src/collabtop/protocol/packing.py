@@ -7,7 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Packed(msgspec.Struct, frozen=True):
+_WIDEST = 62
+"""Bits of the largest number that 64-bit arithmetic can hold with room to spare."""
+
+
+class Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whole numbers from 0 to 2^width - 1, one after the other in `data`; `count` and `width` both sides know.
 
     >>> packed = Packed.of(np.array([3, 0, 7]), largest=7)
@@ -20,6 +24,11 @@ class Packed(msgspec.Struct, frozen=True):
     count: int
     width: int
     data: bytes
+
+    def __post_init__(self) -> None:
+        # What comes over a wire may lie about its size: nothing is unpacked that was not sent.
+        if not 1 <= self.width <= _WIDEST or self.count < 0 or len(self.data) != -(-self.count * self.width // 8):
+            raise ValueError("packed numbers of another size than they say")
 
     @classmethod
     def of(cls, numbers: NDArray[np.int64], largest: int) -> Packed:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from time import perf_counter
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from collabtop.arms import Arms
 from collabtop.arms.base import Ints, Reals
 from collabtop.errors import ProtocolError
 from collabtop.protocol.agent import Setup
 from collabtop.protocol.ledger import Meter
+from collabtop.protocol.log import RunLog
 from collabtop.protocol.messages import Message, Reply, Request
 
 Answer = TypeVar("Answer", bound=Message)
@@ -37,6 +38,8 @@ class Team(ABC):
 
     agents: int
     """Number of agents (the paper's K)."""
+    outlived: ClassVar[bool] = False
+    """Whether the agents live on when this process ends: a resumed run then takes their logged answers."""
 
     # -- what a subclass writes
 
@@ -50,6 +53,12 @@ class Team(ABC):
 
     def close(self) -> None:  # noqa: B027  (most teams have nothing to give back)
         """Let go of what `open` took; called after every run, also after one that failed."""
+
+    def remember(self, log: RunLog) -> None:  # noqa: B027
+        """Take what an earlier process of the same run logged; called before `open` where there is a log."""
+
+    def finish(self) -> None:  # noqa: B027
+        """Tell the agents that the answer is known; called before `close`, and only then."""
 
     def seen(self) -> list[tuple[Ints, Ints, Reals]] | None:
         """Every batch of pulls the agents made (arms, times, sums), or None where memory is not shared."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, get_args
 
 import msgspec
@@ -11,6 +12,7 @@ from collabtop.errors import ProtocolError
 from collabtop.protocol.messages import Message
 
 _INTS, _REALS, _FLAGS = 1, 2, 3
+_SMALLEST, _LARGEST = -(2**31), 2**31 - 1
 
 
 def kinds() -> dict[str, type[Message]]:
@@ -25,22 +27,39 @@ def encode(message: Message) -> bytes:
     >>> decode(encode(Held(58)))
     Held(size=58, free=())
     """
+    for value in msgspec.structs.astuple(message):
+        if type(value) is int and not _SMALLEST <= value <= _LARGEST:
+            raise ProtocolError("an integer in a message is larger than 32 bits")
     return _encoder.encode(message)
 
 
 def decode(data: bytes) -> Message:
-    """Read a message back; anything but a message of a known kind with the right types is refused."""
+    """Read a message back; anything but a message of a known kind with the right types is refused.
+
+    So is an integer of more than 32 bits, and a real that is not a number.
+    """
     try:
         message: Message = _decoder().decode(data)
-    except (msgspec.DecodeError, ValueError) as error:
+        for value in msgspec.structs.astuple(message):
+            _check_number(value)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ProtocolError(f"not a message: {error}") from None
     return message
+
+
+def _check_number(value: Any) -> None:
+    if type(value) is int and not _SMALLEST <= value <= _LARGEST:
+        raise ValueError("an integer is larger than 32 bits")
+    if isinstance(value, float) and math.isnan(value):
+        raise ValueError("a real is not a number")
+    if isinstance(value, np.ndarray) and value.dtype == np.float64 and np.isnan(value).any():
+        raise ValueError("a real is not a number")
 
 
 def _pack(value: Any) -> msgspec.msgpack.Ext:
     if isinstance(value, np.ndarray):
         if value.dtype == np.int64:
-            if len(value) and (value.min() < -(2**31) or value.max() >= 2**31):
+            if len(value) and (value.min() < _SMALLEST or value.max() > _LARGEST):
                 raise ProtocolError("an integer in a message is larger than 32 bits")
             return msgspec.msgpack.Ext(_INTS, value.astype("<i4").tobytes())
         if value.dtype == np.float64:
@@ -56,7 +75,10 @@ def _unpack(code: int, data: memoryview) -> Any:
     if code == _REALS:
         return np.frombuffer(data, "<f8").astype(np.float64)
     if code == _FLAGS:
-        return np.unpackbits(np.frombuffer(data[4:], np.uint8), count=int.from_bytes(data[:4], "little")).astype(bool)
+        count = int.from_bytes(data[:4], "little")
+        if len(data) < 4 or -(-count // 8) != len(data) - 4:  # unpacking fills up with as many flags as it is told
+            raise ValueError("flags of another number than they say")
+        return np.unpackbits(np.frombuffer(data[4:], np.uint8), count=count).astype(bool)
     raise ValueError(f"unknown extension {code}")
 
 

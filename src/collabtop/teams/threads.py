@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from queue import SimpleQueue
+from typing import Protocol
 
 from collabtop.arms import Arms
 from collabtop.arms.base import Ints, Reals
@@ -34,7 +35,7 @@ class ThreadsTeam(Team):
     def open(self, arms: Arms, setup: Setup) -> None:
         """Make the agents, and a thread for each."""
         self._members = [Agent(number, arms, setup) for number in range(setup.problem.agents)]
-        self._threads = [_AgentThread(agent) for agent in self._members]
+        self._threads = [AgentThread(agent) for agent in self._members]
 
     def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
         """Let all agents answer at once."""
@@ -72,10 +73,19 @@ class ThreadsTeam(Team):
             agent.halt()
 
 
-class _AgentThread(threading.Thread):
+class _Answering(Protocol):
+    """An agent, or what stands before one."""
+
+    @property
+    def number(self) -> int: ...
+
+    def answer(self, request: Request) -> Reply: ...
+
+
+class AgentThread(threading.Thread):
     """Answers one agent's requests, one after the other. A daemon: a hanging function must not hold up the exit."""
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: _Answering) -> None:
         super().__init__(name=f"collabtop agent {agent.number}", daemon=True)
         self._agent = agent
         self._inbox: SimpleQueue[tuple[Request, Future[Reply]] | None] = SimpleQueue()
@@ -83,15 +93,18 @@ class _AgentThread(threading.Thread):
         self.start()
 
     def ask(self, request: Request) -> Future[Reply]:
+        """Let the agent answer when it is its turn."""
         future: Future[Reply] = Future()
         self.is_busy = True
         self._inbox.put((request, future))
         return future
 
     def end(self) -> None:
+        """End the thread when all that was asked is answered."""
         self._inbox.put(None)
 
     def run(self) -> None:
+        """Answer until `end`."""
         while (job := self._inbox.get()) is not None:
             request, future = job
             try:

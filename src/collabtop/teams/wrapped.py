@@ -31,6 +31,10 @@ class WrappedTeam(Team):
         """Let the other deliver."""
         return self._team.deliver(requests)
 
+    def finish(self) -> None:
+        """Let the other tell its agents."""
+        self._team.finish()
+
     def close(self) -> None:
         """Close the other."""
         self._team.close()
@@ -47,12 +51,22 @@ class LoggedTeam(WrappedTeam):
         super().__init__(team)
         self._log = log
         self._known = {it.number: it for it in log.records if isinstance(it, Exchange)}
+        if team.outlived:  # an agent that goes on from an answer we forgot cannot go back
+            log.seconds_at_risk = 0.0
+
+    def open(self, arms: Arms, setup: Setup) -> None:
+        """Open the other, which may need to know how far the run is."""
+        self._team.remember(self._log)
+        super().open(arms, setup)
 
     def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
         """Deliver, and return when the exchange is on disk."""
-        replies = super().deliver(requests)
+        known = self._known.get(requests[0].number) if requests else None
+        if known is not None and self._team.outlived:
+            replies: Sequence[Reply] = replies_in(known)
+        else:
+            replies = super().deliver(requests)
         record = as_record(requests, replies)
-        known = self._known.get(record.number)
         if known is None:
             self._log.append(record, sync=True)
         elif known != record:
@@ -72,6 +86,20 @@ def as_record(requests: Sequence[Request], replies: Sequence[Reply]) -> Exchange
         [(it.agent, messages.places(it.messages)) for it in requests],
         [(it.agent, it.pulls, messages.places([it.answer])[0]) for it in replies],
     )
+
+
+def requests_in(record: Exchange) -> list[Request]:
+    """The requests of an exchange that was written down."""
+    messages = [wire.decode(data) for data in record.messages]
+    return [
+        Request(agent, record.number, tuple(messages[place] for place in places)) for agent, places in record.requests
+    ]
+
+
+def replies_in(record: Exchange) -> list[Reply]:
+    """The replies of an exchange that was written down."""
+    answers = {place: wire.decode(record.messages[place]) for _, _, place in record.replies}
+    return [Reply(agent, record.number, pulls, answers[place]) for agent, pulls, place in record.replies]
 
 
 class _Messages:
