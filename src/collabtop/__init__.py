@@ -55,6 +55,11 @@ from collabtop.protocol.team import Team as Team
 from collabtop.result import Result as Result
 from collabtop.resuming import resume as resume
 from collabtop.run import identify as identify
+from collabtop.sites.certificates import make_certificates as make_certificates
+from collabtop.sites.site import SiteSummary as SiteSummary
+from collabtop.sites.site import join as join
+from collabtop.sites.team import RemoteArms as RemoteArms
+from collabtop.sites.team import SitesTeam as SitesTeam
 from collabtop.studies.grid import Study as Study
 from collabtop.studies.table import StudyTable as StudyTable
 from collabtop.teams.in_process import LocalTeam as LocalTeam

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 
@@ -62,6 +63,15 @@ class Exchanged(Event, frozen=True):
     pulls: int
     words: int
     bits: int
+
+
+class SiteChanged(Event, frozen=True):
+    """A remote site came, dropped off or came back."""
+
+    site: str
+    state: Literal["here", "gone", "back"]
+    missing: tuple[str, ...]
+    """The sites that are not there now."""
 
 
 class RunEnded(Event, frozen=True):

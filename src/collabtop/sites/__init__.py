@@ -1,0 +1,1 @@
+"""Agents at remote sites, which dial in over mutual TLS."""

@@ -1,0 +1,475 @@
+"""The coordinator's port: lets the sites of a run in, passes requests to them and checks every answer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import grpc
+import grpc.aio
+import msgspec
+
+from collabtop.errors import InputError, ProtocolError, PullError, SiteError
+from collabtop.events import OnEvent, SiteChanged
+from collabtop.protocol.agent import Setup
+from collabtop.protocol.envelope import seal_requests
+from collabtop.protocol.ledger import Transport
+from collabtop.protocol.messages import Reply, Request
+from collabtop.sites import tls
+from collabtop.sites.checks import PublicState
+from collabtop.sites.frames import (
+    SMALL,
+    VERSION,
+    Answer,
+    Ask,
+    Declined,
+    Done,
+    Failed,
+    FromCoordinator,
+    FromSite,
+    Hello,
+    Joiner,
+    Ready,
+    Refused,
+    Welcome,
+    WhyRefused,
+    encode,
+    largest_frame,
+    pieces,
+    read_from_site,
+)
+
+log = logging.getLogger("collabtop.sites")
+
+SERVICE, METHOD = "collabtop.Sites", "Join"
+_HELLO_SECONDS, _READY_SECONDS = 10.0, 600.0
+"""A site that is back reads its journal before it is ready, which may take a while."""
+_TICK = 0.2
+_LINGER = 5.0
+_FRAMING = 5
+"""Bytes that gRPC puts before every message."""
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """How long who is waited for, and what becomes of a run that lost a site."""
+
+    wait: float | None
+    """Seconds until all sites must be there at first; None: as long as it takes."""
+    grace: float
+    """Seconds that a site may be gone."""
+    answer_within: float | None
+    """Seconds that a site may take for one answer while it is there; None: as long as it takes."""
+    keepalive: float
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """What a site is told, and what it has to fit."""
+
+    run: str
+    setup: Setup
+    labels: str
+    """A fingerprint of the arms' labels, or "" where they do not matter."""
+    label: Callable[[int], str]
+    """What an arm is called, to name the one whose pull failed."""
+
+
+class _Turned(Exception):  # noqa: N818  (a way out, no error of ours)
+    """A peer is turned away."""
+
+    def __init__(self, why: WhyRefused) -> None:
+        super().__init__(why)
+        self.why: WhyRefused = why
+
+
+class _Desk:
+    """One site of the run: who it is, whether it is there, and why it is out."""
+
+    def __init__(self, name: str, agents: tuple[int, ...]) -> None:
+        self.name, self.agents = name, agents
+        self.session: _Session | None = None
+        self.handshakes = 0
+        self.seen = False
+        self.gone_since = time.monotonic()
+        self.out: Exception | None = None
+
+    def __str__(self) -> str:  # for logs, which name nobody
+        return f"agent {self.agents[0]}" if len(self.agents) == 1 else f"agents {self.agents[0]} to {self.agents[-1]}"
+
+
+class _Session:
+    """One connection of a site that said what it should."""
+
+    def __init__(self, context: Any, transport: Transport, process: int) -> None:
+        self._context, self._transport = context, transport
+        self.process = process
+        self.life = 0
+        self._outbox: asyncio.Queue[FromCoordinator | None] = asyncio.Queue()
+        self._writer = asyncio.ensure_future(self._write())
+        self.ended = asyncio.Event()
+
+    def send(self, frame: FromCoordinator) -> None:
+        self._outbox.put_nowait(frame)
+
+    async def close(self, frame: FromCoordinator | None = None) -> None:
+        """End the connection, after a last frame."""
+        if frame is not None:
+            self.send(frame)
+        self._outbox.put_nowait(None)
+        await asyncio.wait([self._writer], timeout=2)
+        self._writer.cancel()
+        self.ended.set()
+
+    async def _write(self) -> None:
+        try:
+            while (frame := await self._outbox.get()) is not None:
+                for piece in pieces(encode(frame)):
+                    await self._context.write(piece)
+                    self._transport.bytes += len(piece) + _FRAMING
+        except (grpc.RpcError, grpc.aio.UsageError, asyncio.InvalidStateError, grpc.aio.InternalError):
+            self.ended.set()  # the peer is gone; what it did not get is sent again when it is back
+
+
+class _Pending:
+    """A request that waits for its answer."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self.sent_at: float | None = None
+
+
+class Coordinator:
+    """The server: lives on one event loop, and is asked from another thread through it."""
+
+    def __init__(
+        self,
+        sites: Sequence[tuple[str, int]],
+        opening: Opening,
+        states: list[PublicState],
+        terms: Terms,
+        transport: Transport,
+        on_event: OnEvent | None,
+    ) -> None:
+        self._opening, self._states, self._terms = opening, states, terms
+        self._transport, self._on_event = transport, on_event
+        self._desks: list[_Desk] = []
+        for name, count in sites:
+            first = sum(len(desk.agents) for desk in self._desks)
+            self._desks.append(_Desk(name, tuple(range(first, first + count))))
+        self._by_name = {desk.name: desk for desk in self._desks}
+        self._by_agent = {agent: desk for desk in self._desks for agent in desk.agents}
+        self._pending: dict[int, _Pending] = {}
+        self._resumed = any(state.last for state in states)
+        self._complete = False
+        self._changed = asyncio.Event()
+        self._server: Any = None
+
+    # -- from the team
+
+    async def start(self, listen: str, files: tls.Files) -> int:
+        """Open the port; return its number."""
+        rooms = 16 + 4 * len(self._desks)
+        self._server = grpc.aio.server(options=tls.server_options(self._terms.keepalive), maximum_concurrent_rpcs=rooms)
+        handler = grpc.stream_stream_rpc_method_handler(self._serve)
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),))
+        credentials = grpc.ssl_server_credentials(
+            [(files.key, files.certificate)], root_certificates=files.authority, require_client_auth=True
+        )
+        try:
+            port: int = self._server.add_secure_port(listen, credentials)
+        except RuntimeError:
+            raise InputError(f"listen is {listen!r}, but nothing can listen there: is the port in use?") from None
+        await self._server.start()
+        return port
+
+    async def exchange(self, requests: Sequence[Request]) -> list[Reply]:
+        """Ask, wait through faults, and return one checked reply a request."""
+        if not self._complete:
+            await self._wait_for_all()
+        self._pending = {request.agent: _Pending(request) for request in requests}
+        try:
+            for desk in self._desks:
+                self._send_pending(desk)
+            waiting = {pending.reply for pending in self._pending.values()}
+            while waiting:
+                done, waiting = await asyncio.wait(waiting, timeout=_TICK, return_when=asyncio.FIRST_EXCEPTION)
+                for reply in done:
+                    reply.result()
+                self._look_at_clock()
+            return [self._pending[request.agent].reply.result() for request in requests]
+        finally:
+            for pending in self._pending.values():
+                pending.reply.cancel()
+            self._pending = {}
+
+    async def stop(self, *, finished: bool) -> None:
+        """Close the port; if the run is finished, tell the sites, also those that are just coming back."""
+        if self._server is None:
+            return
+        if finished:
+            deadline = time.monotonic() + min(_LINGER, self._terms.grace)
+            told: set[str] = set()
+            while len(told) < len(self._desks):
+                for desk in self._desks:
+                    if desk.session is not None and desk.name not in told:
+                        told.add(desk.name)
+                        await desk.session.close(Done())
+                    elif desk.out is not None or not desk.seen:
+                        told.add(desk.name)
+                if time.monotonic() > deadline:
+                    break
+                await asyncio.sleep(0.05)
+        await self._server.stop(grace=0.2)
+
+    # -- waiting
+
+    async def _wait_for_all(self) -> None:
+        limit = self._terms.grace if self._resumed else self._terms.wait
+        deadline = None if limit is None else time.monotonic() + limit
+        while missing := [desk for desk in self._desks if desk.session is None]:
+            for desk in self._desks:
+                if desk.out is not None:
+                    raise desk.out
+            if deadline is not None and time.monotonic() > deadline:
+                names = ", ".join(desk.name for desk in missing)
+                raise SiteError(f"{len(missing)} of {len(self._desks)} sites did not come within {limit:g} s: {names}")
+            self._changed.clear()
+            try:
+                await asyncio.wait_for(self._changed.wait(), _TICK)
+            except TimeoutError:
+                continue
+        self._complete = True
+
+    def _look_at_clock(self) -> None:
+        now = time.monotonic()
+        for pending in self._pending.values():
+            desk = self._by_agent[pending.request.agent]
+            if pending.reply.done():
+                continue
+            if desk.out is not None:
+                raise desk.out
+            if desk.session is None:
+                if now - desk.gone_since > self._terms.grace:
+                    raise SiteError(
+                        f"site {desk.name} has been gone for {self._terms.grace:g} s; when it is back, the same "
+                        "command goes on from the log"
+                    )
+            elif self._terms.answer_within is not None and pending.sent_at is not None:
+                if now - pending.sent_at > self._terms.answer_within:
+                    raise SiteError(f"site {desk.name} has not answered within {self._terms.answer_within:g} s")
+        if any(self._by_agent[agent].session is None for agent, it in self._pending.items() if not it.reply.done()):
+            self._transport.absent += _TICK
+
+    def _send_pending(self, desk: _Desk) -> None:
+        if desk.session is None:
+            return
+        for agent in desk.agents:
+            pending = self._pending.get(agent)
+            if pending is None or pending.reply.done():
+                continue
+            if pending.sent_at is not None:
+                self._transport.repeats += 1
+            pending.sent_at = time.monotonic()
+            epochs = {agent: desk.session.life}
+            desk.session.send(Ask(seal_requests([pending.request], epochs)[0]))
+
+    # -- a connection
+
+    async def _serve(self, _: Any, context: Any) -> None:
+        """One peer, from its first frame to its end."""
+        names = tls.peer_names(context.auth_context())
+        desk = next((self._by_name[name] for name in names if name in self._by_name), None)
+        session = None
+        try:
+            if desk is None or len(names) != 1:
+                raise _Turned("name")
+            session = await self._let_in(desk, context)
+            await self._listen_to(desk, session, context)
+        except _Turned as turned:
+            self._transport.refused += 1
+            log.warning("a peer (%s) was turned away: %s", desk or "of no agent of this run", turned.why)
+            await self._say_refused(session, context, turned.why)
+        except ProtocolError as error:
+            self._transport.refused += 1
+            log.warning("%s sent what cannot be: %s", desk, error)
+            if desk is not None and session is not None:
+                desk.out = SiteError(f"site {desk.name} was turned away: it sent what cannot be ({error})")
+                self._fail_pending(desk, desk.out)
+            await self._say_refused(session, context, "answer" if session else "frame")
+        finally:
+            if desk is not None and session is not None:
+                self._leave(desk, session)
+                await session.close()
+
+    async def _say_refused(self, session: _Session | None, context: Any, why: WhyRefused) -> None:
+        if session is None:
+            session = _Session(context, self._transport, process=0)
+        await session.close(Refused(why))
+
+    async def _let_in(self, desk: _Desk, context: Any) -> _Session:
+        """The handshake: Hello, Welcome, Ready."""
+        if desk.handshakes >= 2:
+            raise _Turned("here already")
+        desk.handshakes += 1
+        session = None
+        try:
+            async with asyncio.timeout(_HELLO_SECONDS):
+                hello = await self._read(context, Joiner(SMALL))
+            session = self._admitted(desk, hello, context)
+            session.send(Welcome(self._opening.run, self._opening.setup, desk.agents))
+            async with asyncio.timeout(_READY_SECONDS):
+                self._check_ready(desk, session, await self._read(context, Joiner(SMALL + 16 * len(desk.agents))))
+        except TimeoutError:
+            if session is not None:
+                await session.close()
+            raise _Turned("frame") from None
+        except BaseException:
+            if session is not None:
+                await session.close()
+            raise
+        finally:
+            desk.handshakes -= 1
+        await self._replace(desk, session)
+        return session
+
+    def _admitted(self, desk: _Desk, hello: FromSite | None, context: Any) -> _Session:
+        if not isinstance(hello, Hello):
+            raise _Turned("frame")
+        opening = self._opening
+        if hello.version != VERSION:
+            raise _Turned("version")
+        if hello.run not in ("", opening.run):
+            raise _Turned("run")
+        if hello.arms != opening.setup.problem.n:
+            raise _Turned("arms")
+        if opening.labels and hello.labels and hello.labels != opening.labels:
+            raise _Turned("labels")
+        if desk.out is not None:
+            raise _Turned("answer")
+        if desk.session is not None and desk.session.process != hello.process:
+            raise _Turned("here already")
+        return _Session(context, self._transport, hello.process)
+
+    def _check_ready(self, desk: _Desk, session: _Session, ready: FromSite | None) -> None:
+        if isinstance(ready, Declined):
+            desk.out = SiteError(f"site {desk.name} does not take part: {_DECLINED[ready.why].format(ready.number)}")
+            self._changed.set()
+            raise _Turned("answer")
+        if not isinstance(ready, Ready) or len(ready.answered) != len(desk.agents):
+            raise _Turned("frame")
+        under_way = 1 + max(state.last for state in self._states)
+        for agent, answered in zip(desk.agents, ready.answered, strict=True):
+            if answered < self._states[agent].last:
+                raise _Turned("behind")  # it lost what it drew, so its answers would be another agent's
+            if answered > under_way:
+                raise _Turned("ahead")  # this coordinator has lost what it was answered
+        session.life = ready.life
+
+    async def _replace(self, desk: _Desk, session: _Session) -> None:
+        """The site is here; an older connection of the same process is dead, whether we noticed or not."""
+        old, desk.session = desk.session, session
+        if old is not None:
+            await old.close()
+        if desk.seen:
+            self._transport.reconnects += 1
+        self._tell(desk, "back" if desk.seen else "here")
+        desk.seen = True
+        self._changed.set()
+        self._send_pending(desk)
+
+    def _leave(self, desk: _Desk, session: _Session) -> None:
+        if desk.session is session:
+            desk.session, desk.gone_since = None, time.monotonic()
+            self._tell(desk, "gone")
+
+    async def _listen_to(self, desk: _Desk, session: _Session, context: Any) -> None:
+        joiner = Joiner(largest_frame(self._opening.setup.problem.n))
+        while True:
+            reading = asyncio.ensure_future(self._read(context, joiner))
+            ended = asyncio.ensure_future(session.ended.wait())
+            try:
+                await asyncio.wait([reading, ended], return_when=asyncio.FIRST_COMPLETED)
+                frame = reading.result() if reading.done() else None
+            finally:
+                reading.cancel()
+                ended.cancel()
+            if frame is None:
+                return
+            self._take(desk, session, frame)
+
+    async def _read(self, context: Any, joiner: Joiner) -> FromSite | None:
+        while True:
+            piece = await context.read()
+            if piece is grpc.aio.EOF:
+                return None
+            self._transport.bytes += len(piece) + _FRAMING
+            whole = joiner.take(piece)
+            if whole is not None:
+                return read_from_site(whole)
+
+    def _take(self, desk: _Desk, session: _Session, frame: FromSite) -> None:
+        """An answer, checked against its question; one that came before is passed over."""
+        if isinstance(frame, Declined):
+            desk.out = SiteError(f"site {desk.name} stopped taking part: {_DECLINED[frame.why].format(frame.number)}")
+            self._fail_pending(desk, desk.out)
+            raise _Turned("answer")
+        if isinstance(frame, Failed):
+            self._pull_failed(desk, frame)
+            return
+        if not isinstance(frame, Answer):
+            raise ProtocolError("a frame out of order")
+        sealed = frame.reply
+        if sealed.agent not in desk.agents:
+            raise ProtocolError("an answer for an agent of another site")
+        if sealed.epoch != session.life:
+            raise ProtocolError("an answer from another life of the agent")
+        pending = self._pending.get(sealed.agent)
+        if pending is None or pending.reply.done() or sealed.number < pending.request.number:
+            if sealed.number > self._states[sealed.agent].last:
+                raise ProtocolError("an answer to a request that was not made")
+            return  # a repeat of one that was taken
+        reply = sealed.open()
+        self._states[sealed.agent].check_reply(pending.request, reply)
+        pending.reply.set_result(reply)
+
+    def _pull_failed(self, desk: _Desk, frame: Failed) -> None:
+        pending = self._pending.get(frame.agent)
+        if frame.agent not in desk.agents or frame.arm >= self._opening.setup.problem.n:
+            raise ProtocolError("a failed pull that cannot be")
+        if pending is not None and pending.request.number == frame.number and not pending.reply.done():
+            label = self._opening.label(frame.arm)
+            message = f"a pull of candidate {label!r} failed at site {desk.name}, whose own log says why"
+            pending.reply.set_exception(PullError(message, label))
+
+    def _fail_pending(self, desk: _Desk, error: Exception) -> None:
+        for agent in desk.agents:
+            pending = self._pending.get(agent)
+            if pending is not None and not pending.reply.done():
+                pending.reply.set_exception(error)
+
+    def _tell(self, desk: _Desk, state: Literal["here", "gone", "back"]) -> None:
+        missing = tuple(it.name for it in self._desks if it.session is None)
+        log.info("%s: %s; %d of %d sites are there", desk, state, len(self._desks) - len(missing), len(self._desks))
+        if self._on_event is not None:
+            self._on_event(SiteChanged(desk.name, state, missing))
+
+
+_DECLINED = {
+    "arms": "it has another number of arms",
+    "labels": "its arms have other labels",
+    "batch": "the schedule asks for a mean over {} pulls, fewer than it gives away (--min-batch); another horizon may do",
+    "journal": "its journal is of other arms or another set-up",
+    "request": "it was asked what cannot be",
+}
+
+
+def free_port(host: str) -> int:
+    """A port that nobody listens on now."""
+    family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.bind((host.strip("[]"), 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,212 @@
+"""A team whose agents are at remote sites, which dial in."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from os import PathLike
+from typing import ClassVar
+
+import msgspec
+
+from collabtop.arms import Arms, Draws
+from collabtop.arms.base import Ints, Reals
+from collabtop.errors import FileError, InputError, ProtocolError
+from collabtop.events import OnEvent
+from collabtop.protocol.agent import Setup
+from collabtop.protocol.log import Exchange, Run, RunLog
+from collabtop.protocol.messages import Reply, Request
+from collabtop.protocol.team import Team
+from collabtop.sites.certificates import check_site_name
+from collabtop.sites.checks import PublicState
+from collabtop.sites.extra import needs_sites_extra
+from collabtop.sites.loops import LoopThread
+from collabtop.sites.tls import read_files
+from collabtop.teams.wrapped import replies_in, requests_in
+
+
+class RemoteArms(Arms):
+    """Arms that only remote sites can pull: the coordinator knows how many there are, and perhaps their labels.
+
+    Args:
+        n: how many there are.
+        labels: what to call them.
+        agents: how many agents there are, where arms differ from site to site (non-IID); None: all see the same.
+
+    >>> RemoteArms(588).n
+    588
+    """
+
+    def __init__(self, n: int, *, labels: Sequence[str] | None = None, agents: int | None = None) -> None:
+        super().__init__(n, labels=labels, agents=agents)
+
+    def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
+        """Nobody can, here."""
+        raise ProtocolError("these arms are at remote sites: use a SitesTeam")
+
+
+class SitesTeam(Team):
+    """Agents at remote sites that dial in over mutual TLS (`join`), each with data of its own.
+
+    The run is that of the local team, word for word, if the sites' arms are. With `checkpoint=` a coordinator
+    that was killed goes on where it was, and the sites come back by themselves.
+
+    Args:
+        sites: names of the sites, as in their certificates, in the order of the agents; (name, count) for a site
+            with several agents.
+        listen: address and port; port 0 takes a free one (`port` says which).
+        cert: the coordinator's certificate, in PEM form.
+        key: its key; left out, the file beside it with the ending `.key`.
+        authority: the authority that sites' certificates must come from; left out, `authority.pem` beside it.
+        wait: seconds until all sites must be there; left out, as long as it takes.
+        grace: seconds that a site may be gone later on before the run fails (it can be resumed from its log).
+        answer_within: seconds that a site may take for an answer while it is there; left out, as long as it takes.
+        keepalive: seconds between signs of life; a frozen peer is noticed after about twice as long.
+        on_event: called when a site comes or goes (`events.SiteChanged`), from a thread of the team's own.
+
+    >>> import tempfile, threading
+    >>> import collabtop as ct
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = ct.make_certificates(folder, ["north", "south"])
+    >>> team = ct.SitesTeam(["north", "south"], listen="localhost:0", cert=f"{folder}/coordinator.pem")
+    >>> def site(name):
+    ...     ct.join(f"localhost:{team.port}", ct.BernoulliArms([0.9, 0.5, 0.4]), cert=f"{folder}/{name}.pem")
+    >>> for name in ("north", "south"):
+    ...     threading.Thread(target=site, args=[name]).start()
+    >>> ct.identify(ct.RemoteArms(3), m=1, agents=2, horizon=300, algorithm="uniform", seed=1, team=team).top
+    [0]
+    """
+
+    outlived: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        sites: Sequence[str | tuple[str, int]],
+        *,
+        listen: str,
+        cert: str | PathLike[str],
+        key: str | PathLike[str] | None = None,
+        authority: str | PathLike[str] | None = None,
+        wait: float | None = None,
+        grace: float = 60.0,
+        answer_within: float | None = None,
+        keepalive: float = 10.0,
+        on_event: OnEvent | None = None,
+    ) -> None:
+        with needs_sites_extra():
+            from collabtop.sites.coordinator import Coordinator, Opening, Terms, free_port
+        self._kinds = Coordinator, Opening
+        self._sites = roster(sites)
+        self._files = read_files(cert, key, authority)
+        for name, seconds in (("grace", grace), ("keepalive", keepalive)):
+            if not seconds > 0:
+                raise InputError(f"{name} is {seconds}, but a positive number of seconds is needed")
+        self._terms = Terms(wait=wait, grace=grace, answer_within=answer_within, keepalive=keepalive)
+        self._on_event = on_event
+        self._log: RunLog | None = None
+        self._loop: LoopThread | None = None
+        host, port = host_and_port("listen", listen)
+        self.port = port or free_port(host)
+        """The port that sites dial."""
+        self._listen = f"{host}:{self.port}"
+
+    def remember(self, log: RunLog) -> None:
+        """Go on with the run of this log."""
+        self._log = log
+
+    def open(self, arms: Arms, setup: Setup) -> None:
+        """Open the port; sites may come from now on."""
+        agents = sum(count for _, count in self._sites)
+        if agents != setup.problem.agents:
+            raise InputError(f"agents is {setup.problem.agents}, but the sites have {agents} agents in all")
+        run, states = self._run_id(), self._states(setup)
+        coordinator, opening = self._kinds
+        self._finished = False
+        self._coordinator = coordinator(
+            self._sites,
+            opening(run, setup, labels_fingerprint(arms), arms.label),
+            states,
+            self._terms,
+            self.meter.transport,
+            self._on_event,
+        )
+        self._loop = LoopThread("coordinator")
+        self._loop.run(self._coordinator.start(self._listen, self._files))
+
+    def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
+        """Ask the sites, and wait."""
+        assert self._loop is not None
+        return self._loop.run(self._coordinator.exchange(requests))
+
+    def finish(self) -> None:
+        """Tell the sites when closing."""
+        self._finished = True
+
+    def close(self) -> None:
+        """Close the port. Sites that were not told that all is done wait for a coordinator to come back."""
+        self._log, loop = None, self._loop
+        if loop is not None:
+            self._loop = None
+            try:
+                loop.run(self._coordinator.stop(finished=self._finished))
+            finally:
+                loop.close()
+
+    def _run_id(self) -> str:
+        """The id in the log, or a new one."""
+        records = [] if self._log is None else self._log.records
+        known = next((it for it in records if isinstance(it, Run)), None)
+        if known is None:
+            known = Run(secrets.token_hex(16), self._sites)
+            if self._log is not None:
+                self._log.append(known, sync=True)
+        if known.sites != self._sites:
+            raise FileError("the log is of a run with other sites, or with the same ones in another order")
+        return known.id
+
+    def _states(self, setup: Setup) -> list[PublicState]:
+        """What is known of each agent from the exchanges in the log."""
+        states = [PublicState(agent, setup.problem) for agent in range(setup.problem.agents)]
+        for record in [] if self._log is None else self._log.records:
+            if isinstance(record, Exchange):
+                for request, reply in zip(requests_in(record), replies_in(record), strict=True):
+                    states[request.agent].check_reply(request, reply)
+        return states
+
+
+def roster(sites: Sequence[str | tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    """Names of sites with their numbers of agents, checked.
+
+    >>> roster(["north", ("south", 2)])
+    (('north', 1), ('south', 2))
+    """
+    if isinstance(sites, str) or not sites:
+        raise InputError(f"sites is {sites!r}, but a list of names is needed")
+    pairs = [(site, 1) if isinstance(site, str) else site for site in sites]
+    for name, count in pairs:
+        check_site_name(name)
+        if count < 1:
+            raise InputError(f"site {name!r} has {count} agents, but at least 1 is needed")
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise InputError("sites has the same name twice; a site with several agents is given as (name, count)")
+    return tuple(pairs)
+
+
+def host_and_port(name: str, address: str) -> tuple[str, int]:
+    """HOST:PORT in two.
+
+    >>> host_and_port("listen", "[::1]:7443")
+    ('[::1]', 7443)
+    """
+    host, colon, port = address.rpartition(":")
+    if not (host and colon and port.isdecimal() and int(port) < 65536):
+        raise InputError(f"{name} is {address!r}, but HOST:PORT is needed, such as 0.0.0.0:7443")
+    return host, int(port)
+
+
+def labels_fingerprint(arms: Arms) -> str:
+    """A short text that is another for other labels, and "" where there are none: labels themselves never cross."""
+    if arms.labels is None:
+        return ""
+    return hashlib.sha256(msgspec.msgpack.encode([arms.n, arms.labels])).hexdigest()[:32]
