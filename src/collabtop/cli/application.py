@@ -10,9 +10,12 @@ import typer
 
 import collabtop
 from collabtop.cli.algorithms_command import algorithms, algorithms_examples
+from collabtop.cli.certs_command import certs, certs_examples
+from collabtop.cli.coordinate_command import coordinate, coordinate_examples
 from collabtop.cli.demo_command import demo, demo_examples
 from collabtop.cli.errors import OneLineErrors
 from collabtop.cli.identify_command import identify, identify_examples
+from collabtop.cli.join_command import join, join_examples
 from collabtop.cli.plan_command import plan, plan_examples
 from collabtop.cli.reproduce_command import reproduce, reproduce_examples
 from collabtop.cli.resume_command import resume, resume_examples
@@ -37,6 +40,9 @@ app.command(epilog=algorithms_examples)(algorithms)
 app.command(epilog=demo_examples)(demo)
 app.command(epilog=study_examples)(study)
 app.command(epilog=reproduce_examples)(reproduce)
+app.command(epilog=coordinate_examples)(coordinate)
+app.command(epilog=join_examples)(join)
+app.command(epilog=certs_examples)(certs)
 
 
 def _show_version(wanted: bool) -> None:

@@ -210,6 +210,7 @@ class Coordinator:
         """Close the port; if the run is finished, tell the sites, also those that are just coming back."""
         if self._server is None:
             return
+        self._on_event = None  # who leaves now is none of anybody's business
         if finished:
             deadline = time.monotonic() + min(_LINGER, self._terms.grace)
             told: set[str] = set()

@@ -6,7 +6,7 @@ import hashlib
 import secrets
 from collections.abc import Sequence
 from os import PathLike
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -60,7 +60,9 @@ class SitesTeam(Team):
         key: its key; left out, the file beside it with the ending `.key`.
         authority: the authority that sites' certificates must come from; left out, `authority.pem` beside it.
         wait: seconds until all sites must be there; left out, as long as it takes.
-        grace: seconds that a site may be gone later on before the run fails (it can be resumed from its log).
+        grace: seconds that a site may be gone later on before it counts as lost.
+        on_lost: what becomes of the run then: `"fail"` (it can be resumed from its log), or `"go-on"` without the site,
+            where the algorithm can; the result's warnings say so.
         answer_within: seconds that a site may take for an answer while it is there; left out, as long as it takes.
         keepalive: seconds between signs of life; a frozen peer is noticed after about twice as long.
         on_event: called when a site comes or goes (`events.SiteChanged`), from a thread of the team's own.
@@ -91,6 +93,7 @@ class SitesTeam(Team):
         wait: float | None = None,
         grace: float = 60.0,
         answer_within: float | None = None,
+        on_lost: Literal["fail", "go-on"] = "fail",
         keepalive: float = 10.0,
         on_event: OnEvent | None = None,
     ) -> None:
@@ -102,6 +105,9 @@ class SitesTeam(Team):
         for name, seconds in (("grace", grace), ("keepalive", keepalive)):
             if not seconds > 0:
                 raise InputError(f"{name} is {seconds}, but a positive number of seconds is needed")
+        if on_lost not in ("fail", "go-on"):
+            raise InputError(f"on_lost is {on_lost!r}, but 'fail' or 'go-on' is needed")
+        self._on_lost = on_lost
         self._terms = Terms(wait=wait, grace=grace, answer_within=answer_within, keepalive=keepalive)
         self._on_event = on_event
         self._log: RunLog | None = None

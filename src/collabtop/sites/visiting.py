@@ -168,7 +168,7 @@ class Visitor:
             try:
                 await asyncio.wait([reading, self._trouble, writer], return_when=asyncio.FIRST_COMPLETED)
                 if self._trouble.done():
-                    await self._flush(writer)
+                    await self._flush(call, writer)
                     self._trouble.result()
                 if writer.done():
                     writer.result()
@@ -185,11 +185,12 @@ class Visitor:
                 continue
             self._asked(frame.request)
 
-    async def _flush(self, writer: asyncio.Future[None]) -> None:
-        """Let a last word go out before we do."""
-        if self._outbox is not None:
-            self._outbox.put_nowait(None)
-            await asyncio.wait([writer], timeout=_FLUSH_SECONDS)
+    async def _flush(self, call: Any, writer: asyncio.Future[None]) -> None:
+        """Let a last word arrive before we leave."""
+        assert self._outbox is not None
+        self._outbox.put_nowait(None)
+        await asyncio.wait([writer], timeout=_FLUSH_SECONDS)
+        await _ended(call)
 
     # -- frames
 
@@ -233,7 +234,7 @@ class Visitor:
             frame, error = declined
             await self._send(call, frame)
             await call.done_writing()
-            await asyncio.wait([asyncio.ensure_future(call.code())], timeout=_FLUSH_SECONDS)
+            await _ended(call)
             raise error
         failures = self._arms.policy.failures if isinstance(self._arms, CalledArms) else ""
         self._journal = await asyncio.to_thread(
@@ -305,6 +306,13 @@ class Visitor:
 
     def _number_of(self, label: str) -> int:
         return next((arm for arm in range(self._arms.n) if self._arms.label(arm) == label), 0)
+
+
+async def _ended(call: Any) -> None:
+    """Wait until the other side has read all and ended the stream, which it does at once."""
+    ending = asyncio.ensure_future(call.code())
+    await asyncio.wait([ending], timeout=_FLUSH_SECONDS)
+    ending.cancel()
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[..., None], *arguments: Any) -> None:

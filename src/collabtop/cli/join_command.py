@@ -1,0 +1,84 @@
+"""`collabtop join`: take part in a run as one site."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import collabtop as ct
+from collabtop.cli.coordinate_command import AuthorityOption, CertOption, KeyOption
+from collabtop.cli.errors import resumable
+from collabtop.cli.imports import load
+from collabtop.cli.output import examples
+from collabtop.cli.run_options import (
+    FailureName,
+    FailuresOption,
+    Retries,
+    TimeLimit,
+    Wait,
+    make_policy,
+)
+
+join_examples = examples(
+    "collabtop join coordinator.example.org:7443 --site north --arms mymodule:arms --cert north.pem",
+    "collabtop join coordinator.example.org:7443 --site north --arms mymodule:candidates --pull mymodule:score "
+    "--cert north.pem --audit sent.jsonl --min-batch 20",
+)
+
+
+def join(
+    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The coordinator.")],
+    site: Annotated[str, typer.Option(help="Your name, as in the certificate.")],
+    cert: CertOption,
+    arms: Annotated[
+        str | None, typer.Option(metavar="MODULE:NAME", help="Your arms, or your candidates (with --pull).")
+    ] = None,
+    pull: Annotated[
+        str | None, typer.Option(metavar="MODULE:NAME", help="Your function: pull(candidate, rng), a reward in [0, 1].")
+    ] = None,
+    means: Annotated[Path | None, typer.Option(metavar="FILE", help="Simulate: a file of means.")] = None,
+    key: KeyOption = None,
+    authority: AuthorityOption = None,
+    journal: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="What you draw and answer; run again, it goes on. SITE-journal if left out."),
+    ] = None,
+    audit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write every message that leaves here, in readable form.")
+    ] = None,
+    min_batch: Annotated[int, typer.Option(help="Send no mean over fewer pulls than this.")] = 2,
+    run: Annotated[str, typer.Option(metavar="ID", help="Take part in this run only.")] = "",
+    give_up: Annotated[float, typer.Option(help="Seconds without a coordinator after which to give up.")] = 3600.0,
+    keepalive: Annotated[float, typer.Option(help="Seconds between signs of life.")] = 10.0,
+    retries: Retries = 0,
+    wait: Wait = 0.5,
+    time_limit: TimeLimit = None,
+    failures: FailuresOption = FailureName.stop,
+) -> None:
+    """Let your agent take part until the answer is known; what it draws stays here."""
+    given: dict[str, Any] = {}
+    if (arms is None) == (means is None):
+        raise ct.InputError("give exactly one of --arms and --means (collabtop join --help)")
+    source = ct.read_arms(means) if means is not None else load("--arms", str(arms))
+    if pull is not None:
+        given = {"pull": load("--pull", pull), "policy": make_policy(retries, wait, time_limit, failures)}
+    with resumable():
+        summary = ct.join(
+            address,
+            source,
+            site=site,
+            cert=cert,
+            key=key,
+            authority=authority,
+            journal=journal if journal is not None else Path(f"{site}-journal"),
+            audit=audit,
+            min_batch=min_batch,
+            run=run,
+            give_up=give_up,
+            keepalive=keepalive,
+            on_status=lambda line: typer.echo(line, err=True),
+            **given,
+        )
+    typer.echo(f"{summary.site}: {summary.answers} answers from {summary.pulls:,} pulls in run {summary.run}")
