@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 
 import collabtop as ct
+from in_threads import ThreadSites
 from collabtop.testing import check_team
 
-sys.path.insert(0, str(Path(__file__).parent))
-from in_threads import ThreadSites  # noqa: E402
+
 
 
 def test_the_team_keeps_the_laws(certs):

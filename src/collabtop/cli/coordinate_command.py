@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -46,6 +47,7 @@ def coordinate(
     json: Json = False,
 ) -> None:
     """Wait for all sites, find the best m with them, print the result; run again, it goes on where it was."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what matters, we say ourselves
     settings = read_run(file)
     with resumable():
         result = run_over_sites(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -58,6 +59,7 @@ def join(
     failures: FailuresOption = FailureName.stop,
 ) -> None:
     """Let your agent take part until the answer is known; what it draws stays here."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what matters, we say ourselves
     given: dict[str, Any] = {}
     if (arms is None) == (means is None):
         raise ct.InputError("give exactly one of --arms and --means (collabtop join --help)")

@@ -433,7 +433,10 @@ class Coordinator:
             if sealed.number > self._states[sealed.agent].last:
                 raise ProtocolError("an answer to a request that was not made")
             return  # a repeat of one that was taken
-        reply = sealed.open()
+        try:
+            reply = sealed.open()
+        except ProtocolError:  # whose text may quote what the peer sent
+            raise ProtocolError("an answer that is not a message") from None
         self._states[sealed.agent].check_reply(pending.request, reply)
         pending.reply.set_result(reply)
 

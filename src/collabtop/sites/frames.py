@@ -122,16 +122,16 @@ def read_from_site(data: bytes) -> FromSite:
     """A frame that a site may send; anything else is refused."""
     try:
         return _from_site.decode(data)
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise ProtocolError(f"not a frame of a site: {error}") from None
+    except (msgspec.DecodeError, ValueError, RecursionError):  # whose text may quote what the peer sent
+        raise ProtocolError("not a frame of a site") from None
 
 
 def read_from_coordinator(data: bytes) -> FromCoordinator:
     """A frame that a coordinator may send; anything else is refused."""
     try:
         return _from_coordinator.decode(data)
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise ProtocolError(f"not a frame of a coordinator: {error}") from None
+    except (msgspec.DecodeError, ValueError, RecursionError):  # whose text may quote what the peer sent
+        raise ProtocolError("not a frame of a coordinator") from None
 
 
 # -- pieces: a frame grows with n, and what gRPC takes at once does not
