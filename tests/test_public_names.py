@@ -106,7 +106,17 @@ ROOMS = ["errors", "problem", "arms", "protocol", "teams", "algorithms", "run", 
 def test_a_lower_room_never_imports_an_upper_one():
     def room(parts):
         # A result is made of what the protocol counted; run puts all together and makes it.
-        beside_run = ("result", "choice", "doubts", "checkpoint", "resuming", "spending", "forecast", "progress")
+        beside_run = (
+            "result",
+            "choice",
+            "doubts",
+            "checkpoint",
+            "resuming",
+            "spending",
+            "forecast",
+            "progress",
+            "sites",
+        )
         if parts[0] in beside_run:
             return "run"
         alone = {"datasets": "arms", "events": "errors", "horizon_search": "report", "planning": "report"}

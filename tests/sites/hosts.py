@@ -22,12 +22,17 @@ import json, sys
 import collabtop as ct
 from pathlib import Path
 folder = Path(sys.argv[1])
-runs = [("frugal-top", 5, 120, None, 7443), ("collab-top-iid", 5, 120, None, 7444), ("collab-top-noniid", 3, 40, 10, 7445)]
+runs = [
+    ("frugal-top", 5, 120, None, 7443),
+    ("collab-top-iid", 5, 120, None, 7444),
+    ("collab-top-noniid", 3, 40, 10, 7445),
+]
 told = {}
 for algorithm, m, n, agents, port in runs:
     came = set()
-    team = ct.SitesTeam([f"site{k}" for k in range(10)], listen=f"10.77.0.1:{port}", cert=folder / "certs/coordinator.pem",
-                        wait=120, on_event=lambda event: came.add(event.site))
+    sites, cert = [f"site{k}" for k in range(10)], folder / "certs/coordinator.pem"
+    seen = lambda event: came.add(event.site)
+    team = ct.SitesTeam(sites, listen=f"10.77.0.1:{port}", cert=cert, wait=120, on_event=seen)
     arms = ct.RemoteArms(n, agents=agents)
     result = ct.identify(arms, m, agents=10, horizon=6_000, algorithm=algorithm, seed=9, team=team)
     told[algorithm] = {**result.to_dict(), "hosts": len(came)}

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-
-import collabtop as ct
 from in_threads import ThreadSites
+
 from collabtop.testing import check_team
-
-
 
 
 def test_the_team_keeps_the_laws(certs):

@@ -23,8 +23,7 @@ RUN = {"m": 1, "agents": 2, "horizon": 300, "algorithm": "uniform", "seed": 1}
 
 def waiting_team(certs, **settings):
     """A coordinator that waits for two sites, opened as a run opens it."""
-    team = ct.SitesTeam(["site0", "site1"], listen="localhost:0", cert=certs / "coordinator.pem", wait=20, **settings)
-    return team
+    return ct.SitesTeam(["site0", "site1"], listen="localhost:0", cert=certs / "coordinator.pem", wait=20, **settings)
 
 
 @pytest.fixture
@@ -114,7 +113,7 @@ def test_a_wrong_run_id_a_wrong_version_and_other_arms_are_turned_away(run_under
 
 
 def test_a_certificate_for_another_name_than_was_meant_is_not_used(certs):
-    with pytest.raises(ct.InputError, match="site is 'site3', but cert .* is for 'site4'"):
+    with pytest.raises(ct.InputError, match=r"site is 'site3', but cert .* is for 'site4'"):
         ct.join("localhost:1", ARMS, site="site3", cert=certs / "site4.pem")
 
 

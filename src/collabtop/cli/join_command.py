@@ -44,7 +44,9 @@ def join(
     authority: AuthorityOption = None,
     journal: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="What you draw and answer; run again, it goes on. SITE-journal if left out."),
+        typer.Option(
+            metavar="FOLDER", help="Keep what you draw and answer here, and go on from it; SITE-journal if left out."
+        ),
     ] = None,
     audit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write every message that leaves here, in readable form.")

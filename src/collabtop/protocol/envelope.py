@@ -7,6 +7,7 @@ answer. Envelopes are bookkeeping of the transport: the ledger counts the messag
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -45,7 +46,7 @@ class SealedReply(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid
         return Reply(self.agent, self.number, self.pulls, wire.decode(self.answer))
 
 
-def seal_requests(requests: list[Request], epochs: list[int]) -> list[SealedRequest]:
+def seal_requests(requests: list[Request], epochs: Sequence[int] | Mapping[int, int]) -> list[SealedRequest]:
     """Requests ready to go, to the current epoch of each agent; a message to many is encoded once.
 
     >>> from collabtop.protocol.messages import PullHand

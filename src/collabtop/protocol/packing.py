@@ -6,7 +6,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-
 _WIDEST = 62
 """Bits of the largest number that 64-bit arithmetic can hold with room to spare."""
 

@@ -31,7 +31,7 @@ class Audit:
 
     def __init__(self, path: str | PathLike[str]) -> None:
         try:
-            self._file = Path(path).open("ab", buffering=0)
+            self._file = Path(path).open("ab", buffering=0)  # noqa: SIM115  (open as long as the site takes part)
         except OSError as error:
             raise FileError(f"audit {str(path)!r}: {reason(error)}") from None
         self._path = path

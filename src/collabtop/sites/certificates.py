@@ -116,9 +116,7 @@ class _Issuer:
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.SubjectAlternativeName([_alternative(it) for it in names]), critical=False)
             .add_extension(x509.ExtendedKeyUsage([usage]), critical=True)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
-            )
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
         return _write(self._folder, name, builder.sign(self._key, hashes.SHA256()), key)
 

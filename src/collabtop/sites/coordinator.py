@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -259,9 +260,8 @@ class Coordinator:
                         f"site {desk.name} has been gone for {self._terms.grace:g} s; when it is back, the same "
                         "command goes on from the log"
                     )
-            elif self._terms.answer_within is not None and pending.sent_at is not None:
-                if now - pending.sent_at > self._terms.answer_within:
-                    raise SiteError(f"site {desk.name} has not answered within {self._terms.answer_within:g} s")
+            elif now - (pending.sent_at or now) > (self._terms.answer_within or math.inf):
+                raise SiteError(f"site {desk.name} has not answered within {self._terms.answer_within:g} s")
         if any(self._by_agent[agent].session is None for agent, it in self._pending.items() if not it.reply.done()):
             self._transport.absent += _TICK
 
@@ -275,8 +275,7 @@ class Coordinator:
             if pending.sent_at is not None:
                 self._transport.repeats += 1
             pending.sent_at = time.monotonic()
-            epochs = {agent: desk.session.life}
-            desk.session.send(Ask(seal_requests([pending.request], epochs)[0]))
+            desk.session.send(Ask(seal_requests([pending.request], {agent: desk.session.life})[0]))
 
     # -- a connection
 
@@ -465,7 +464,7 @@ class Coordinator:
 _DECLINED = {
     "arms": "it has another number of arms",
     "labels": "its arms have other labels",
-    "batch": "the schedule asks for a mean over {} pulls, fewer than it gives away (--min-batch); another horizon may do",
+    "batch": "the schedule asks for a mean over {} pulls, fewer than its --min-batch; another horizon may do",
     "journal": "its journal is of other arms or another set-up",
     "request": "it was asked what cannot be",
 }

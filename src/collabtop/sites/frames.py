@@ -104,8 +104,8 @@ class Done(msgspec.Struct, frozen=True, array_like=True, tag=9, forbid_unknown_f
 
 FromSite = Hello | Ready | Declined | Answer | Failed
 FromCoordinator = Welcome | Refused | Ask | Done
-_from_site = msgspec.msgpack.Decoder(FromSite)
-_from_coordinator = msgspec.msgpack.Decoder(FromCoordinator)
+_from_site: msgspec.msgpack.Decoder[FromSite] = msgspec.msgpack.Decoder(FromSite)
+_from_coordinator: msgspec.msgpack.Decoder[FromCoordinator] = msgspec.msgpack.Decoder(FromCoordinator)
 _encoder = msgspec.msgpack.Encoder()
 
 

@@ -69,11 +69,11 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_run(path: str | PathLike[str]) -> RunSettings:
-    """Read a run from a TOML file; unknown keys and wrong values are named.
+    r"""Read a run from a TOML file; unknown keys and wrong values are named.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "run.toml"
-    >>> _ = path.write_text('m = 1\\narms = 3\\nhorizon = 300\\nsites = ["north", "south"]')
+    >>> _ = path.write_text('m = 1\narms = 3\nhorizon = 300\nsites = ["north", "south"]')
     >>> read_run(path).sites
     ['north', 'south']
     """

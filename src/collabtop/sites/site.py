@@ -64,7 +64,7 @@ def join(
         authority: the authority that the coordinator's certificate must come from; left out, `authority.pem` beside it.
         pull: a function that tries a candidate once, as in `identify`.
         policy: what happens to pulls that fail.
-        journal: a folder for what is drawn and answered: a site that was killed goes on from it, with no pull made twice.
+        journal: a folder for what is drawn and answered: a site that was killed goes on from it.
         audit: a file to which everything that leaves the site is written, in readable form, before it leaves.
         min_batch: a mean over fewer pulls is not sent; 2 means that no single reward ever is.
         run: the id of the run to take part in; left out, whichever the coordinator has.

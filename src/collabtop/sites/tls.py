@@ -35,10 +35,11 @@ def read_files(
 ) -> Files:
     """Read NAME.pem and, unless they are elsewhere, NAME.key and authority.pem beside it."""
     path = Path(certificate)
+    root = path.with_name(f"{AUTHORITY}.pem") if authority is None else Path(authority)
     return Files(
         _read("cert", path, b"CERTIFICATE"),
         _read("key", path.with_suffix(".key") if key is None else Path(key), b"PRIVATE KEY"),
-        _read("authority", path.with_name(f"{AUTHORITY}.pem") if authority is None else Path(authority), b"CERTIFICATE"),
+        _read("authority", root, b"CERTIFICATE"),
     )
 
 

@@ -166,7 +166,8 @@ class Visitor:
         while True:
             reading = asyncio.ensure_future(self._read(call, joiner))
             try:
-                await asyncio.wait([reading, self._trouble, writer], return_when=asyncio.FIRST_COMPLETED)
+                waiting: list[asyncio.Future[Any]] = [reading, self._trouble, writer]
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                 if self._trouble.done():
                     await self._flush(call, writer)
                     self._trouble.result()
@@ -256,7 +257,7 @@ class Visitor:
             if smallest is not None and smallest < self._min_batch:
                 said = (
                     f"the schedule of {welcome.setup.algorithm} at horizon {problem.horizon} asks for a mean over "
-                    f"{smallest} pulls, and min_batch is {self._min_batch}: another horizon or a smaller min_batch may do"
+                    f"{smallest} pulls, and min_batch is {self._min_batch}: another horizon may do"
                 )
                 return _declined("batch", smallest, said)
         return None

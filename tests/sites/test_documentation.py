@@ -1,0 +1,45 @@
+"""The page on sites, followed to the letter."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from processes import free_port
+
+PAGE = Path(__file__).parents[2] / "docs" / "sites.md"
+
+
+def blocks(mark):
+    return re.findall(rf"<!-- {mark} -->\n```\w+\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_three_commands_work_as_they_stand(tmp_path):
+    for name in ("trial.py", "run.toml"):
+        (tmp_path / name).write_text(blocks(f"file: {name}")[0])
+    [commands] = blocks("commands")
+    assert len(commands.strip().splitlines()) == 3
+    commands = commands.replace("7443", str(free_port()))  # the page's own may be taken here
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    ended = subprocess.run(
+        ["bash", "-c", commands], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert re.search(r"│ +1 │ f +│", ended.stdout)
+    assert "The best 1 of 6 arms by frugal-top, 2 agents, seed 7" in ended.stdout
+    assert "bytes crossed" in ended.stdout
+    assert "Traceback" not in ended.stderr
+    assert {path.name for path in tmp_path.iterdir()} >= {"run.ctlog", "north-journal", "south-journal"}
+
+
+def test_every_key_of_a_run_file_is_on_the_page():
+    import msgspec
+
+    from collabtop.sites.settings import RunSettings
+
+    page = PAGE.read_text(encoding="utf-8")
+    for field in msgspec.structs.fields(RunSettings):
+        if field.name not in ("tolerance", "max_horizon"):  # they go with a confidence, as in identify
+            assert f"`{field.name}`" in page or f"`{field.name} " in page, f"{field.name} is missing"
