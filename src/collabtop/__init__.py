@@ -29,6 +29,7 @@ from collabtop.arms import PullPolicy as PullPolicy
 from collabtop.arms import batch as batch
 from collabtop.arms import read_arms as read_arms
 from collabtop.arms import read_rewards as read_rewards
+from collabtop.errors import AgentsLostError as AgentsLostError
 from collabtop.errors import BudgetError as BudgetError
 from collabtop.errors import CheckpointError as CheckpointError
 from collabtop.errors import CollabtopError as CollabtopError

@@ -12,6 +12,7 @@
      +-- PullError (RuntimeError)      the user's own function failed or gave no reward in [0, 1]
      +-- CheckpointError (RuntimeError) a checkpoint could not be written; what is in it is whole
      +-- SiteError (RuntimeError)      a remote site is missing, gone, or was turned away; the log is whole
+     |    +-- AgentsLostError          agents are gone for good, and this step cannot do without them
      +-- StudyError (RuntimeError)     a study could not go on; run again, it resumes where it was
      +-- ProtocolError (RuntimeError)  agents and coordinator disagree: a defect, never the user's fault
 """
@@ -80,6 +81,17 @@ class CheckpointError(CollabtopError, RuntimeError):
 
 class SiteError(CollabtopError, RuntimeError):
     """A site did not come, dropped off for good, declined or was turned away; the run can be resumed from its log."""
+
+
+class AgentsLostError(SiteError):
+    """Agents are gone for good in the middle of a run that may go on without them; `agents` are their numbers."""
+
+    def __init__(self, message: str, agents: frozenset[int]) -> None:
+        super().__init__(message)
+        self.agents = agents
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.agents)
 
 
 class StudyError(CollabtopError, RuntimeError):

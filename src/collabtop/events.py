@@ -66,10 +66,10 @@ class Exchanged(Event, frozen=True):
 
 
 class SiteChanged(Event, frozen=True):
-    """A remote site came, dropped off or came back."""
+    """A remote site came, dropped off, came back, or is lost and the run goes on without it."""
 
     site: str
-    state: Literal["here", "gone", "back"]
+    state: Literal["here", "gone", "back", "lost"]
     missing: tuple[str, ...]
     """The sites that are not there now."""
 

@@ -88,6 +88,8 @@ class Result:
         self._observe = observe
         self.failures: dict[str, int] = {}
         """Pulls that failed for good, by candidate: their reward is 0 or they were skipped, as the policy says."""
+        self.lost: tuple[int, ...] = ()
+        """Agents that were lost for good, where the run went on without them."""
         self.retries = 0
         """Attempts that failed and were made again."""
         self.spending: Spending | None = None
@@ -121,7 +123,15 @@ class Result:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What speaks against the answer: a horizon that could not tell the border apart, with the numbers."""
-        return doubts(self.estimates, self.horizon, self.labels, sure=self.sure)
+        found = doubts(self.estimates, self.horizon, self.labels, sure=self.sure)
+        return (*self._without(), *found) if self.lost else found
+
+    def _without(self) -> tuple[str, ...]:
+        names = ", ".join(map(str, self.lost))
+        return (
+            f"{len(self.lost)} of {self.agents} agents were lost for good (number {names}), and the run went on: "
+            "arms dealt to them were pulled by the others, and averages over agents are over those that remained",
+        )
 
     @property
     def time(self) -> int:

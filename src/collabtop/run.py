@@ -173,6 +173,11 @@ def _result(plan: RunPlan, arms: Arms, team: Team) -> Result:
     problem, chosen = plan.problem, plan.algorithm
     mirrored = 2 * problem.m > problem.n  # look for the n - m worst instead, and return the rest
     inner = Problem(problem.n, problem.n - problem.m if mirrored else problem.m, problem.agents, problem.horizon)
+    if team.may_lose and not chosen.survives_loss:
+        raise SettingError(
+            f"on_lost is 'go-on', but {chosen.title} cannot go on without an agent: use 'fail', or one of "
+            "frugal-top, frugal-top-noniid, collab-top-iid, collab-top-noniid and uniform"
+        )
     try:
         team.start(arms, Setup(inner, plan.seed, mirrored, chosen.title, chosen.options))
         board = _run(chosen, team, inner, plan.seed)
@@ -196,6 +201,7 @@ def _result(plan: RunPlan, arms: Arms, team: Team) -> Result:
         ledger=team.meter.ledger(),
         observe=partial(observed_of, batches, problem.n, mirrored=mirrored),
     )
+    result.lost = tuple(sorted(team.lost))
     if plan.budget is not None and plan.costs is not None:
         pulls = None if result.observed is None else result.observed.pulls.tolist()
         most = worst_case(chosen, inner, plan.costs)

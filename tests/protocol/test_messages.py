@@ -158,3 +158,33 @@ def test_the_words_of_a_run_are_those_of_its_messages_one_by_one():
     assert result.words == sum(ledger.cost(message)[0] for _, _, message in team.crossed)
     assert result.bits == sum(ledger.cost(message)[1] for _, _, message in team.crossed)
     assert sum(entry.messages for entry in result.ledger.entries) == len(team.crossed)
+
+
+def encoded(kind, **fields):
+    return msgspec.msgpack.encode({"kind": kind, "free": [], **fields})
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        encoded("Held", size=2**31),
+        encoded("Held", size=-(2**31) - 1),
+        encoded("CountTies", value=float("nan")),
+        encoded("Values", values=msgspec.msgpack.Ext(2, np.array([0.5, np.nan]).tobytes())),
+        encoded("Held", size=3, colour=4),
+        encoded("PullOpen", survived=msgspec.msgpack.Ext(3, b"\xff\xff\xff\x7f\x01"), times=1, coarseness=0.0),
+        encoded("PullOpen", survived=msgspec.msgpack.Ext(3, b"\x01"), times=1, coarseness=0.0),
+        encoded("CoarseMeans", steps=1, packed={"count": 2**40, "width": 1, "data": b"\1"}, exact=None),
+        encoded("CoarseMeans", steps=1, packed={"count": 8, "width": 0, "data": b""}, exact=None),
+        encoded("CoarseMeans", steps=1, packed={"count": -8, "width": 1, "data": b""}, exact=None),
+        encoded("CoarseMeans", steps=1, packed={"count": 1, "width": 64, "data": bytes(8)}, exact=None),
+    ],
+)
+def test_numbers_that_cannot_be_and_sizes_that_lie_are_refused_before_anything_is_unpacked(data):
+    with pytest.raises(ProtocolError, match="not a message"):
+        wire.decode(data)
+
+
+def test_a_single_integer_of_more_than_32_bits_cannot_cross():
+    with pytest.raises(ProtocolError, match="larger than 32 bits"):
+        wire.encode(say.Held(2**31))

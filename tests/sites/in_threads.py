@@ -14,6 +14,7 @@ class ThreadSites(ct.SitesTeam):
         self.certs, self.agents_at_most, self.joins = certs, agents, joins or {}
         self.journals, self.min_batch = journals, min_batch
         self.settings = {"wait": 20, "grace": 20, **settings}
+        self.may_lose = settings.get("on_lost") == "go-on"
         self.errors = []
         self.threads = []
 

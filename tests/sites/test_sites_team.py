@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from in_threads import ThreadSites
 
 from collabtop.testing import check_team
 
+FEW = ["frugal-top", "collab-top-iid", "frugal-top-noniid"]
 
-def test_the_team_keeps_the_laws(certs):
-    check_team(lambda: ThreadSites(certs))
+
+@pytest.mark.parametrize("algorithms", [FEW, pytest.param(None, marks=pytest.mark.long)], ids=["few", "all"])
+def test_the_team_keeps_the_laws(certs, algorithms):
+    check_team(lambda: ThreadSites(certs), algorithms=algorithms)

@@ -42,6 +42,8 @@ class Algorithm(ABC):
     """What the algorithm is called in results."""
     iid_only: ClassVar[bool] = False
     """Whether it relies on all agents seeing the same distributions."""
+    survives_loss: ClassVar[bool] = False
+    """Whether it can go on when agents are lost for good in the middle of a run."""
 
     @abstractmethod
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:

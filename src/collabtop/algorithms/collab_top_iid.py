@@ -8,12 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.dealing import pull_balanced
+from collabtop.algorithms.dealing import balanced_time, check_time, pull_balanced
 from collabtop.algorithms.elimination import settle, settle_rest
 from collabtop.algorithms.schedules import SCHEDULES, Schedule, ScheduleName
 from collabtop.algorithms.selection import collab_search
-from collabtop.errors import InputError
+from collabtop.errors import AgentsLostError, InputError
 from collabtop.problem import Problem
+from collabtop.protocol import hashing
 from collabtop.protocol.hashing import draw_coefficients
 from collabtop.protocol.messages import (
     Accepted,
@@ -46,6 +47,7 @@ class CollabTopIID(Algorithm):
 
     name: ClassVar[str] = "collab-top-iid"
     iid_only: ClassVar[bool] = True
+    survives_loss: ClassVar[bool] = True
     schedule: ScheduleName = "paper"
 
     def __post_init__(self) -> None:
@@ -67,14 +69,19 @@ class CollabTopIID(Algorithm):
         board, live = Scoreboard(problem.n), np.arange(problem.n)  # I_0
 
         coefficients = draw_coefficients(problem.n, rng)
-        hands = [held.size for held in team.ask_all(Deal(coefficients), Held)]  # |I_0^k|
         r, to_accept, phase = 0, problem.m, "local"  # m_0
-        while 0 < to_accept < sizes[r] and balanced(hands):
-            team.begin_round(phase, live=sizes[r])
-            hands, accepted = local_elim(team, schedule, r, hands, to_accept, rng)
-            r, to_accept = r + 1, to_accept - accepted
-        if r > 0:
-            live = hand_over(team, schedule, board, r, open_arms=to_accept > 0)
+        try:
+            hands = [held.size for held in team.ask_all(Deal(coefficients), Held)]  # |I_0^k|
+            while 0 < to_accept < sizes[r] and balanced(hands):
+                team.begin_round(phase, live=sizes[r])
+                hands, accepted = local_elim(team, schedule, r, hands, to_accept, rng)
+                r, to_accept = r + 1, to_accept - accepted
+            if r > 0:
+                live = hand_over(team, schedule, board, open_arms=to_accept > 0)
+        except AgentsLostError:
+            live = take_back(team, schedule, board, coefficients)
+            to_accept = problem.m - board.accepted
+            r = next(q for q in range(r, len(sizes)) if sizes[q + 1] < len(live))
 
         while 0 < to_accept < len(live):
             phase = "shared"
@@ -117,7 +124,7 @@ def local_elim(
     return hands, sum(answer.count for answer in settled.values())  # |A_r|
 
 
-def hand_over(team: Team, schedule: Schedule, board: Scoreboard, r: int, *, open_arms: bool) -> Ints:
+def hand_over(team: Team, schedule: Schedule, board: Scoreboard, *, open_arms: bool) -> Ints:
     """Lines 9 and 10: agents hand over I_r^k, if anything is left to decide, and Q_r^k, with their means."""
     question = HandOver(open_arms, schedule.used, free=("used",) if schedule.known else ())
     hands = team.ask_all(question, Hand)
@@ -127,6 +134,28 @@ def hand_over(team: Team, schedule: Schedule, board: Scoreboard, r: int, *, open
     accepted = np.concatenate([hand.accepted for hand in hands])  # Q_r
     board.accept_unseen(accepted, np.concatenate([hand.accepted_means for hand in hands]), "local")
     return live
+
+
+def take_back(team: Team, schedule: Schedule, board: Scoreboard, coefficients: Ints) -> Ints:
+    """An agent is lost while all hold hands of their own: the others hand over, and its arms are open again.
+
+    What it settled nobody knows, so all arms that it was dealt get the pulls that the others have had, and
+    what it had accepted is still to be accepted.
+    """
+    n, agents, pulls = len(board), team.agents, schedule.pulls_so_far
+    if not pulls:
+        return np.arange(n)
+    while True:
+        try:
+            live = hand_over(team, schedule, board, open_arms=True)
+            break
+        except AgentsLostError:  # one more: the others hand over the same again
+            check_time(team, 1)
+    taken_back = np.concatenate([hashing.hand(coefficients, n, agents, agent) for agent in sorted(team.lost)])
+    if len(taken_back):
+        check_time(team, balanced_time(len(taken_back), pulls, len(team.present)))
+        board.add(taken_back, pull_balanced(team, taken_back, pulls), pulls)
+    return np.concatenate([live, taken_back])
 
 
 def global_elim(
@@ -139,9 +168,17 @@ def global_elim(
     rng: np.random.Generator,
 ) -> Ints:
     """Algorithm 3, GlobalElim(r): agents pull what they are dealt, the coordinator settles arms."""
-    pulls = schedule.shared(r)
+    pulls = schedule.shared(r) if not team.lost else _pulls_left(team, schedule, r, len(live))
     board.add(live, pull_balanced(team, live, pulls, all_live=r == 0), pulls)
     settled = settle(live, board.means(live), to_accept, schedule.sizes[r + 1], rng)
     board.accept(settled.accepted, r, "shared")
     board.reject(settled.rejected, r, "shared")
     return settled.live  # I_{r+1}
+
+
+def _pulls_left(team: Team, schedule: Schedule, r: int, live: int) -> int:
+    """What the agents that remain can pay for in this round, and not more than it would have had."""
+    pulls = schedule.shared_at_most(r, live, len(team.present), team.meter.time_left)
+    if pulls < 1:
+        check_time(team, max(team.meter.time_left + 1, balanced_time(live, 1, len(team.present))))
+    return pulls

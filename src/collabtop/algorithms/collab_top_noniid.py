@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.dealing import pull_each
 from collabtop.algorithms.elimination import settle, settle_rest
+from collabtop.algorithms.everyone import Everyone
 from collabtop.algorithms.schedules import ScheduleName, halving, smallest_that
 from collabtop.errors import InputError
 from collabtop.problem import Problem
@@ -33,6 +33,7 @@ class CollabTopNonIID(Algorithm):
     """
 
     name: ClassVar[str] = "collab-top-noniid"
+    survives_loss: ClassVar[bool] = True
     schedule: ScheduleName = "paper"
 
     def __post_init__(self) -> None:
@@ -68,10 +69,11 @@ class CollabTopNonIID(Algorithm):
         """Algorithm 6: pull all live arms everywhere, average, keep the half nearest to the border."""
         sizes, new = halving(problem.n), self.pulls(problem)
         board, live = Scoreboard(problem.n), np.arange(problem.n)  # I_0
+        everyone = Everyone(team, problem.n)
         r, to_accept = 0, problem.m  # m_0
         while 0 < to_accept < len(live):
             team.begin_round("shared", live=len(live))
-            board.add(live, pull_each(team, live, new[r], all_live=r == 0), new[r] * problem.agents)
+            board.add(live, *everyone.pull_each(live, new[r], all_live=r == 0))
             settled = settle(live, board.means(live), to_accept, sizes[r + 1], rng)
             board.accept(settled.accepted, r, "shared")
             board.reject(settled.rejected, r, "shared")

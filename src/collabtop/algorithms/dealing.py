@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from collabtop.errors import SiteError
 from collabtop.protocol.messages import Ints, Means, Message, Pull, Reals
 from collabtop.protocol.team import Team
 
@@ -58,15 +59,68 @@ def pull_balanced(team: Team, live: Ints, pulls: int, *, all_live: bool = False)
         return np.zeros(len(live))
     free = ("arms", "times") if all_live else ("times",)
     deal = loads if len(live) <= _MANY else loads.__wrapped__
-    shares = deal(len(live), pulls, team.agents)
+    present = team.present
+    shares = dict(zip(present, deal(len(live), pulls, len(present)), strict=False))
     questions: dict[int, Message] = {
-        agent: Pull(live[first : first + len(times)], times, free=free) for agent, (first, times) in enumerate(shares)
+        agent: Pull(live[first : first + len(times)], times, free=free) for agent, (first, times) in shares.items()
     }
     sums = np.zeros(len(live))
-    answers = team.ask(questions, Means).values()
-    for (first, times), answer in zip(shares, answers, strict=True):
-        sums[first : first + len(times)] += answer.means * times
+    answers = team.ask_present(questions, Means)
+    for agent, (first, times) in shares.items():
+        if agent in answers:
+            sums[first : first + len(times)] += answers[agent].means * times
+        else:
+            sums[first : first + len(times)] += _pull_instead(team, live[first : first + len(times)], times)
     return sums
+
+
+def _pull_instead(team: Team, arms: Ints, times: Ints) -> Reals:
+    """Agents that are still there pull what a lost one was dealt: the sums."""
+    sums, owed = np.zeros(len(arms)), times.copy()
+    while owed.any():
+        check_time(team, balanced_time(1, int(owed.sum()), len(team.present)))
+        ends = np.cumsum(owed)
+        length = -(-int(ends[-1]) // len(team.present))
+        shares = {
+            agent: np.clip(ends, place * length, (place + 1) * length)
+            - np.clip(ends - owed, place * length, (place + 1) * length)
+            for place, agent in enumerate(team.present)
+        }
+        questions: dict[int, Message] = {
+            agent: Pull(arms[share > 0], share[share > 0]) for agent, share in shares.items() if share.any()
+        }
+        for agent, answer in team.ask_present(questions, Means).items():
+            share = shares[agent]
+            sums[share > 0] += answer.means * share[share > 0]
+            owed -= share
+    return sums
+
+
+def check_time(team: Team, needed: int) -> None:
+    """See that the horizon can pay for what a lost agent left undone."""
+    if not team.present:
+        raise SiteError("all agents are gone for good")
+    if needed > team.meter.time_left:
+        raise SiteError(
+            f"an agent is gone for good, and what it left undone takes {needed:,} time steps of those that remain: "
+            f"only {max(0, team.meter.time_left):,} are left until the horizon"
+        )
+
+
+def pulls_without_lost(team: Team, planned: list[tuple[int, int]], live: int) -> int:
+    """Pulls of each of `live` arms in the next round of a plan, when fewer agents are left to make them.
+
+    `planned` has the arms and the new pulls of each for this round and the later ones.
+    """
+    if not team.lost:
+        return planned[0][1]
+    times = [balanced_time(size, pulls, team.agents) for size, pulls in planned]
+    # Rounding up costs at most one time step a round.
+    share = times[0] * min(1.0, max(0, team.meter.time_left - len(times)) / max(1, sum(times)))
+    pulls = int(share) * len(team.present) // live
+    if pulls < 1:
+        check_time(team, max(team.meter.time_left + 1, balanced_time(live, 1, len(team.present))))
+    return pulls
 
 
 # The same shares come back in every run of a study; those of very many arms are not worth the memory.

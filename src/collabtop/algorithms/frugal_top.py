@@ -9,11 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.dealing import pull_balanced
+from collabtop.algorithms.dealing import balanced_time, check_time, pull_balanced, pulls_without_lost
 from collabtop.algorithms.elimination import settle, settle_rest
 from collabtop.algorithms.frugal_plan import FrugalPlan, frugal_plan, smallest_frugal_horizon
 from collabtop.errors import InputError
 from collabtop.problem import Problem
+from collabtop.protocol import shuffling
 from collabtop.protocol.messages import Hand, Ints, Prune
 from collabtop.protocol.scoreboard import Scoreboard
 from collabtop.protocol.team import Team
@@ -36,6 +37,7 @@ class FrugalTop(Algorithm):
 
     name: ClassVar[str] = "frugal-top"
     iid_only: ClassVar[bool] = True
+    survives_loss: ClassVar[bool] = True
     risk: float = 0.001
 
     def __post_init__(self) -> None:
@@ -62,17 +64,19 @@ class FrugalTop(Algorithm):
         if plan.local_pulls:
             live, pulls_so_far, r = prune(team, problem.n, plan, board, rng), plan.local_pulls[-1], 1
         keep = [*plan.shared_sizes[1:], 0]
+        new_pulls = [after - before for before, after in pairwise([pulls_so_far, *plan.shared_pulls])]
+        planned = list(zip(plan.shared_sizes, new_pulls, strict=True))
         to_accept = problem.m
-        for size, pulls in zip(keep, plan.shared_pulls, strict=True):
+        for place, size in enumerate(keep):
             if not 0 < to_accept < len(live):
                 break
             team.begin_round("shared", live=len(live))
-            new = pulls - pulls_so_far
+            new = pulls_without_lost(team, planned[place:], len(live))
             board.add(live, pull_balanced(team, live, new, all_live=len(live) == problem.n), new)
             settled = settle(live, board.means(live), to_accept, size, rng)
             board.accept(settled.accepted, r, "shared")
             board.reject(settled.rejected, r, "shared")
-            live, to_accept, pulls_so_far, r = settled.live, problem.m - board.accepted, pulls, r + 1
+            live, to_accept, r = settled.live, problem.m - board.accepted, r + 1
         settle_rest(board, live, to_accept, r - 1, "shared")
         return board
 
@@ -82,7 +86,13 @@ def prune(team: Team, n: int, plan: FrugalPlan, board: Scoreboard, rng: np.rando
     team.begin_round("local", live=n)
     sizes, pulls = np.array(plan.local_sizes[1:]), np.array(plan.local_pulls)
     question = Prune(int(rng.integers(2**31)), sizes, pulls, free=("sizes", "pulls"))
-    hands = team.ask_all(question, Hand)
-    for hand in hands:
-        board.add(hand.arms, hand.means * plan.local_pulls[-1], plan.local_pulls[-1])
-    return np.concatenate([hand.arms for hand in hands])
+    hands = team.ask_present(dict.fromkeys(team.present, question), Hand)
+    had = plan.local_pulls[-1]
+    for hand in hands.values():
+        board.add(hand.arms, hand.means * had, had)
+    taken_back = [shuffling.hand(question.seed, n, team.agents, agent) for agent in sorted(team.lost)]
+    for arms in taken_back:
+        # Nobody knows what the lost agent settled: its arms are open again, and owed as many pulls as the others had.
+        check_time(team, balanced_time(len(arms), had, max(1, len(team.present))))
+        board.add(arms, pull_balanced(team, arms, had), had)
+    return np.concatenate([*(hand.arms for hand in hands.values()), *taken_back])

@@ -10,6 +10,7 @@ import numpy as np
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.elimination import settle, settle_rest
+from collabtop.algorithms.everyone import Everyone
 from collabtop.algorithms.frugal_plan import noniid_plan, smallest_noniid_horizon
 from collabtop.errors import InputError
 from collabtop.problem import Problem
@@ -33,6 +34,7 @@ class FrugalTopNonIID(Algorithm):
     """
 
     name: ClassVar[str] = "frugal-top-noniid"
+    survives_loss: ClassVar[bool] = True
     coarseness: float = 0.05
 
     def __post_init__(self) -> None:
@@ -53,6 +55,7 @@ class FrugalTopNonIID(Algorithm):
         """Pull all open arms everywhere, average, keep those nearest to the border."""
         plan = noniid_plan(problem)
         board, live = Scoreboard(problem.n), np.arange(problem.n)
+        everyone = Everyone(team, problem.n)
         survived: Flags | None = None  # nobody has to be told that all arms are open at first
         r, to_accept, so_far = 0, problem.m, 0
         for keep, pulls in zip([*plan.sizes[1:], 0], plan.pulls, strict=True):
@@ -60,8 +63,7 @@ class FrugalTopNonIID(Algorithm):
                 break
             team.begin_round("shared", live=len(live))
             new = pulls - so_far
-            sums = pull_open(team, len(live), survived, new, self.coarseness)
-            board.add(live, sums, new * problem.agents)
+            board.add(live, *everyone.pull_open(live, survived, new, self.coarseness))
             settled = settle(live, board.means(live), to_accept, keep, rng)
             board.accept(settled.accepted, r, "shared")
             board.reject(settled.rejected, r, "shared")

@@ -73,6 +73,13 @@ class Schedule(ABC):
         self.pulls_so_far += pulls
         return pulls
 
+    def shared_at_most(self, round_: int, live: int, agents: int, time: int) -> int:
+        """Pulls of each of `live` arms in a shared round, with fewer agents and `time` left for all that follows."""
+        self.used = max(self.used, self._problem.horizon - time)
+        rounds = sum(size >= 2 for size in [live, *self.sizes[round_ + 1 :]])
+        affordable = max(0, time // max(1, rounds)) * agents // live
+        return affordable if not self.known else min(self._shared(round_), affordable)
+
     @abstractmethod
     def _local(self, round_: int, largest: int) -> int: ...
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.dealing import pull_each
 from collabtop.algorithms.elimination import settle
+from collabtop.algorithms.everyone import Everyone
 from collabtop.problem import Problem
 from collabtop.protocol.scoreboard import Scoreboard
 from collabtop.protocol.team import Team
@@ -26,6 +26,7 @@ class Uniform(Algorithm):
     """
 
     name: ClassVar[str] = "uniform"
+    survives_loss: ClassVar[bool] = True
 
     def smallest_horizon(self, problem: Problem) -> int:
         """One pull an arm."""
@@ -40,7 +41,7 @@ class Uniform(Algorithm):
         board, arms = Scoreboard(problem.n), np.arange(problem.n)
         times = problem.horizon // problem.n
         team.begin_round("shared", live=problem.n)
-        board.add(arms, pull_each(team, arms, times, all_live=True), times * problem.agents)
+        board.add(arms, *Everyone(team, problem.n).pull_each(arms, times, all_live=True))
         settled = settle(arms, board.means(arms), problem.m, keep=0, rng=rng)
         board.accept(settled.accepted, 0, "shared")
         board.reject(settled.rejected, 0, "shared")

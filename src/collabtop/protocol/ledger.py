@@ -220,6 +220,11 @@ class Meter:
         """Time steps so far: the busiest agent's pulls, round by round."""
         return self._time_before + max(self._now.pulls)
 
+    @property
+    def time_left(self) -> int:
+        """Time steps until the horizon."""
+        return self._horizon - self.time
+
     def rounds(self) -> tuple[Round, ...]:
         """What each round cost so far."""
         return tuple(

@@ -11,7 +11,6 @@ Sums       pulls of one agent as a sum an arm, and the state of its generator af
 Exchange   what was asked and answered, as it crossed
 Finished   the answer
 Run        the id of a run whose agents live elsewhere, and the names of their sites
-Lost       from which exchange on some agents are gone for good
 Visit      in a site's own journal: the run, what was told of it, and which arms
 =========  ============================================================================
 """
@@ -128,14 +127,7 @@ class Visit(msgspec.Struct, frozen=True, tag=True):
     """A number drawn once: envelopes of other lives are not this journal's."""
 
 
-class Lost(msgspec.Struct, frozen=True, tag=True):
-    """From this exchange on the run goes on without these agents."""
-
-    number: int
-    agents: tuple[int, ...]
-
-
-Record = Header | Rewards | Sums | Exchange | Finished | Run | Visit | Lost
+Record = Header | Rewards | Sums | Exchange | Finished | Run | Visit
 _decoder = msgspec.msgpack.Decoder(Record)
 _encoder = msgspec.msgpack.Encoder()
 

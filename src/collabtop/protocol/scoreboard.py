@@ -118,6 +118,9 @@ class Scoreboard:
         self._phase_names: list[str | None] = [None]
         self._guesses: frozenset[int] = frozenset()
 
+    def __len__(self) -> int:
+        return len(self._sums)
+
     def add(self, arms: Ints, sums: Reals, pulls: int) -> None:
         """Take in `pulls` more pulls of each of these arms, with what they added up to."""
         self._sums[arms] += np.rint(sums / _GRID) * _GRID

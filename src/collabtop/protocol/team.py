@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from time import perf_counter
 from typing import ClassVar, TypeVar
 
 from collabtop.arms import Arms
 from collabtop.arms.base import Ints, Reals
-from collabtop.errors import ProtocolError
+from collabtop.errors import AgentsLostError, ProtocolError
 from collabtop.protocol.agent import Setup
 from collabtop.protocol.ledger import Meter
 from collabtop.protocol.log import RunLog
@@ -38,6 +38,10 @@ class Team(ABC):
 
     agents: int
     """Number of agents (the paper's K)."""
+    may_lose: bool = False
+    """Whether a run goes on when agents are lost for good: replies may then be fewer than requests."""
+    lost: frozenset[int] = frozenset()
+    """Agents that are gone for good."""
     outlived: ClassVar[bool] = False
     """Whether the agents live on when this process ends: a resumed run then takes their logged answers."""
 
@@ -49,7 +53,10 @@ class Team(ABC):
 
     @abstractmethod
     def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
-        """Pass each request to its agent and bring back one reply a request, in the same order."""
+        """Pass each request to its agent and bring back one reply a request, in the same order.
+
+        A team that may lose agents leaves out the replies of those that are gone for good.
+        """
 
     def close(self) -> None:  # noqa: B027  (most teams have nothing to give back)
         """Let go of what `open` took; called after every run, also after one that failed."""
@@ -71,10 +78,17 @@ class Team(ABC):
         self.agents = setup.problem.agents
         self.meter = Meter(self.agents, setup.problem.horizon)
         self._numbers = 0
+        self.lost = frozenset()
         self._told: list[list[Message]] = [[] for _ in range(self.agents)]
         self.open(arms, setup)
 
     # -- what an algorithm does
+
+    @property
+    def present(self) -> list[int]:
+        """The agents that are not lost."""
+        everyone = range(self.agents)
+        return [agent for agent in everyone if agent not in self.lost] if self.lost else list(everyone)
 
     def begin_round(self, phase: str, live: int) -> None:
         """Say that a round begins: its phase, and how many arms are still open."""
@@ -82,9 +96,10 @@ class Team(ABC):
 
     def tell_all(self, message: Message) -> None:
         """Tell every agent something; it travels with the next question, so nobody waits for it."""
-        self.meter.count("down", [message], copies=self.agents)
-        for told in self._told:
-            told.append(message)
+        present = self.present
+        self.meter.count("down", [message], copies=len(present))
+        for agent in present:
+            self._told[agent].append(message)
 
     def tell(self, messages: Mapping[int, Message]) -> None:
         """Tell some agents something each; it travels with the next question to them."""
@@ -94,16 +109,26 @@ class Team(ABC):
 
     def ask_all(self, message: Message, expect: type[Answer]) -> list[Answer]:
         """Ask every agent the same and wait for the answers, agent 0's first."""
-        self.meter.count("down", [message], copies=self.agents)
-        return self._exchange([(agent, message) for agent in range(self.agents)], expect)
+        present = self.present
+        self.meter.count("down", [message], copies=len(present))
+        return list(self._all_of(self._exchange([(agent, message) for agent in present], expect), present).values())
 
     def ask(self, messages: Mapping[int, Message], expect: type[Answer]) -> dict[int, Answer]:
         """Ask some agents something each, and wait for their answers."""
-        self.meter.count("down", messages.values())
-        answers = self._exchange(list(messages.items()), expect)
-        return dict(zip(messages, answers, strict=True))
+        return self._all_of(self.ask_present(messages, expect), messages)
 
-    def _exchange(self, questions: list[tuple[int, Message]], expect: type[Answer]) -> list[Answer]:
+    def ask_present(self, messages: Mapping[int, Message], expect: type[Answer]) -> dict[int, Answer]:
+        """Ask some agents something each; those that are lost now have no answer among what is returned."""
+        self.meter.count("down", messages.values())
+        return self._exchange(list(messages.items()), expect)
+
+    def _all_of(self, answers: dict[int, Answer], asked: Collection[int]) -> dict[int, Answer]:
+        if len(answers) < len(asked):
+            gone = frozenset(asked) - answers.keys()
+            raise AgentsLostError(f"{len(gone)} agents are gone for good, and this step needs all of them", gone)
+        return answers
+
+    def _exchange(self, questions: list[tuple[int, Message]], expect: type[Answer]) -> dict[int, Answer]:
         self._numbers += 1
         requests = []
         for agent, question in questions:
@@ -114,14 +139,22 @@ class Team(ABC):
         began = perf_counter()
         replies = list(self.deliver(requests))
         self.meter.transport.seconds += perf_counter() - began
+        if len(replies) != len(requests) and self.may_lose:
+            requests = self._without_lost(requests, replies)
         if len(replies) != len(requests):
             raise ProtocolError(f"{len(requests)} agents were asked, {len(replies)} replied")
-        answers = []
+        answers = {}
         for request, reply in zip(requests, replies, strict=True):
             if reply.agent != request.agent or reply.number != request.number:
                 raise ProtocolError(f"agent {request.agent} was asked, agent {reply.agent} replied")
             if not isinstance(reply.answer, expect):
                 raise ProtocolError(f"agent {reply.agent} sent {type(reply.answer).__name__}, not {expect.__name__}")
-            answers.append(reply.answer)
+            answers[reply.agent] = reply.answer
         self.meter.count_replies(replies)
         return answers
+
+    def _without_lost(self, requests: list[Request], replies: list[Reply]) -> list[Request]:
+        """The requests that were answered; whoever did not answer is lost."""
+        there = {reply.agent for reply in replies}
+        self.lost |= {request.agent for request in requests} - there
+        return [request for request in requests if request.agent in there]

@@ -7,21 +7,20 @@ import logging
 import math
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import grpc
 import grpc.aio
-import msgspec
 
 from collabtop.errors import InputError, ProtocolError, PullError, SiteError
 from collabtop.events import OnEvent, SiteChanged
-from collabtop.protocol.agent import Setup
 from collabtop.protocol.envelope import seal_requests
 from collabtop.protocol.ledger import Transport
 from collabtop.protocol.messages import Reply, Request
 from collabtop.sites import tls
 from collabtop.sites.checks import PublicState
+from collabtop.sites.desks import FRAMING, Desk, Opening, Pending, Session, Terms
 from collabtop.sites.frames import (
     SMALL,
     VERSION,
@@ -30,7 +29,6 @@ from collabtop.sites.frames import (
     Declined,
     Done,
     Failed,
-    FromCoordinator,
     FromSite,
     Hello,
     Joiner,
@@ -38,9 +36,7 @@ from collabtop.sites.frames import (
     Refused,
     Welcome,
     WhyRefused,
-    encode,
     largest_frame,
-    pieces,
     read_from_site,
 )
 
@@ -51,31 +47,6 @@ _HELLO_SECONDS, _READY_SECONDS = 10.0, 600.0
 """A site that is back reads its journal before it is ready, which may take a while."""
 _TICK = 0.2
 _LINGER = 5.0
-_FRAMING = 5
-"""Bytes that gRPC puts before every message."""
-
-
-class Terms(msgspec.Struct, frozen=True):
-    """How long who is waited for, and what becomes of a run that lost a site."""
-
-    wait: float | None
-    """Seconds until all sites must be there at first; None: as long as it takes."""
-    grace: float
-    """Seconds that a site may be gone."""
-    answer_within: float | None
-    """Seconds that a site may take for one answer while it is there; None: as long as it takes."""
-    keepalive: float
-
-
-class Opening(msgspec.Struct, frozen=True):
-    """What a site is told, and what it has to fit."""
-
-    run: str
-    setup: Setup
-    labels: str
-    """A fingerprint of the arms' labels, or "" where they do not matter."""
-    label: Callable[[int], str]
-    """What an arm is called, to name the one whose pull failed."""
 
 
 class _Turned(Exception):  # noqa: N818  (a way out, no error of ours)
@@ -84,63 +55,6 @@ class _Turned(Exception):  # noqa: N818  (a way out, no error of ours)
     def __init__(self, why: WhyRefused) -> None:
         super().__init__(why)
         self.why: WhyRefused = why
-
-
-class _Desk:
-    """One site of the run: who it is, whether it is there, and why it is out."""
-
-    def __init__(self, name: str, agents: tuple[int, ...]) -> None:
-        self.name, self.agents = name, agents
-        self.session: _Session | None = None
-        self.handshakes = 0
-        self.seen = False
-        self.gone_since = time.monotonic()
-        self.out: Exception | None = None
-
-    def __str__(self) -> str:  # for logs, which name nobody
-        return f"agent {self.agents[0]}" if len(self.agents) == 1 else f"agents {self.agents[0]} to {self.agents[-1]}"
-
-
-class _Session:
-    """One connection of a site that said what it should."""
-
-    def __init__(self, context: Any, transport: Transport, process: int) -> None:
-        self._context, self._transport = context, transport
-        self.process = process
-        self.life = 0
-        self._outbox: asyncio.Queue[FromCoordinator | None] = asyncio.Queue()
-        self._writer = asyncio.ensure_future(self._write())
-        self.ended = asyncio.Event()
-
-    def send(self, frame: FromCoordinator) -> None:
-        self._outbox.put_nowait(frame)
-
-    async def close(self, frame: FromCoordinator | None = None) -> None:
-        """End the connection, after a last frame."""
-        if frame is not None:
-            self.send(frame)
-        self._outbox.put_nowait(None)
-        await asyncio.wait([self._writer], timeout=2)
-        self._writer.cancel()
-        self.ended.set()
-
-    async def _write(self) -> None:
-        try:
-            while (frame := await self._outbox.get()) is not None:
-                for piece in pieces(encode(frame)):
-                    await self._context.write(piece)
-                    self._transport.bytes += len(piece) + _FRAMING
-        except (grpc.RpcError, grpc.aio.UsageError, asyncio.InvalidStateError, grpc.aio.InternalError):
-            self.ended.set()  # the peer is gone; what it did not get is sent again when it is back
-
-
-class _Pending:
-    """A request that waits for its answer."""
-
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        self.sent_at: float | None = None
 
 
 class Coordinator:
@@ -154,16 +68,19 @@ class Coordinator:
         terms: Terms,
         transport: Transport,
         on_event: OnEvent | None,
+        lost: frozenset[int] = frozenset(),
     ) -> None:
         self._opening, self._states, self._terms = opening, states, terms
         self._transport, self._on_event = transport, on_event
-        self._desks: list[_Desk] = []
+        self._desks: list[Desk] = []
         for name, count in sites:
             first = sum(len(desk.agents) for desk in self._desks)
-            self._desks.append(_Desk(name, tuple(range(first, first + count))))
+            self._desks.append(Desk(name, tuple(range(first, first + count))))
         self._by_name = {desk.name: desk for desk in self._desks}
         self._by_agent = {agent: desk for desk in self._desks for agent in desk.agents}
-        self._pending: dict[int, _Pending] = {}
+        self._pending: dict[int, Pending] = {}
+        for agent in lost:
+            self._by_agent[agent].lost, self._by_agent[agent].out = True, SiteError("gone for good")
         self._resumed = any(state.last for state in states)
         self._complete = False
         self._changed = asyncio.Event()
@@ -191,7 +108,7 @@ class Coordinator:
         """Ask, wait through faults, and return one checked reply a request."""
         if not self._complete:
             await self._wait_for_all()
-        self._pending = {request.agent: _Pending(request) for request in requests}
+        self._pending = {request.agent: Pending(request) for request in requests}
         try:
             for desk in self._desks:
                 self._send_pending(desk)
@@ -201,7 +118,8 @@ class Coordinator:
                 for reply in done:
                     reply.result()
                 self._look_at_clock()
-            return [self._pending[request.agent].reply.result() for request in requests]
+            replies = [self._pending[request.agent].reply.result() for request in requests]
+            return [reply for reply in replies if reply is not None]
         finally:
             for pending in self._pending.values():
                 pending.reply.cancel()
@@ -232,10 +150,12 @@ class Coordinator:
     async def _wait_for_all(self) -> None:
         limit = self._terms.grace if self._resumed else self._terms.wait
         deadline = None if limit is None else time.monotonic() + limit
-        while missing := [desk for desk in self._desks if desk.session is None]:
+        while missing := [desk for desk in self._desks if desk.session is None and not desk.lost]:
             for desk in self._desks:
-                if desk.out is not None:
+                if desk.out is not None and not desk.lost:
                     raise desk.out
+            if limit is not None and self._resumed and self._terms.go_on and time.monotonic() > (deadline or 0):
+                break  # whoever is asked and not there is lost
             if deadline is not None and time.monotonic() > deadline:
                 names = ", ".join(desk.name for desk in missing)
                 raise SiteError(f"{len(missing)} of {len(self._desks)} sites did not come within {limit:g} s: {names}")
@@ -253,19 +173,17 @@ class Coordinator:
             if pending.reply.done():
                 continue
             if desk.out is not None:
-                raise desk.out
-            if desk.session is None:
+                self._lose(desk, desk.out)
+            elif desk.session is None:
                 if now - desk.gone_since > self._terms.grace:
-                    raise SiteError(
-                        f"site {desk.name} has been gone for {self._terms.grace:g} s; when it is back, the same "
-                        "command goes on from the log"
-                    )
+                    said = f"site {desk.name} has been gone for {self._terms.grace:g} s"
+                    self._lose(desk, SiteError(f"{said}; when it is back, the same command goes on from the log"))
             elif now - (pending.sent_at or now) > (self._terms.answer_within or math.inf):
-                raise SiteError(f"site {desk.name} has not answered within {self._terms.answer_within:g} s")
+                self._lose(desk, SiteError(f"site {desk.name} gave no answer in {self._terms.answer_within:g} s"))
         if any(self._by_agent[agent].session is None for agent, it in self._pending.items() if not it.reply.done()):
             self._transport.absent += _TICK
 
-    def _send_pending(self, desk: _Desk) -> None:
+    def _send_pending(self, desk: Desk) -> None:
         if desk.session is None:
             return
         for agent in desk.agents:
@@ -298,19 +216,19 @@ class Coordinator:
             log.warning("%s sent what cannot be: %s", desk, error)
             if desk is not None and session is not None:
                 desk.out = SiteError(f"site {desk.name} was turned away: it sent what cannot be ({error})")
-                self._fail_pending(desk, desk.out)
+                self._lose(desk, desk.out)
             await self._say_refused(session, context, "answer" if session else "frame")
         finally:
             if desk is not None and session is not None:
                 self._leave(desk, session)
                 await session.close()
 
-    async def _say_refused(self, session: _Session | None, context: Any, why: WhyRefused) -> None:
+    async def _say_refused(self, session: Session | None, context: Any, why: WhyRefused) -> None:
         if session is None:
-            session = _Session(context, self._transport, process=0)
+            session = Session(context, self._transport, process=0)
         await session.close(Refused(why))
 
-    async def _let_in(self, desk: _Desk, context: Any) -> _Session:
+    async def _let_in(self, desk: Desk, context: Any) -> Session:
         """The handshake: Hello, Welcome, Ready."""
         if desk.handshakes >= 2:
             raise _Turned("here already")
@@ -336,7 +254,7 @@ class Coordinator:
         await self._replace(desk, session)
         return session
 
-    def _admitted(self, desk: _Desk, hello: FromSite | None, context: Any) -> _Session:
+    def _admitted(self, desk: Desk, hello: FromSite | None, context: Any) -> Session:
         if not isinstance(hello, Hello):
             raise _Turned("frame")
         opening = self._opening
@@ -349,12 +267,12 @@ class Coordinator:
         if opening.labels and hello.labels and hello.labels != opening.labels:
             raise _Turned("labels")
         if desk.out is not None:
-            raise _Turned("answer")
+            raise _Turned("lost" if desk.lost else "answer")
         if desk.session is not None and desk.session.process != hello.process:
             raise _Turned("here already")
-        return _Session(context, self._transport, hello.process)
+        return Session(context, self._transport, hello.process)
 
-    def _check_ready(self, desk: _Desk, session: _Session, ready: FromSite | None) -> None:
+    def _check_ready(self, desk: Desk, session: Session, ready: FromSite | None) -> None:
         if isinstance(ready, Declined):
             desk.out = SiteError(f"site {desk.name} does not take part: {_DECLINED[ready.why].format(ready.number)}")
             self._changed.set()
@@ -369,7 +287,7 @@ class Coordinator:
                 raise _Turned("ahead")  # this coordinator has lost what it was answered
         session.life = ready.life
 
-    async def _replace(self, desk: _Desk, session: _Session) -> None:
+    async def _replace(self, desk: Desk, session: Session) -> None:
         """The site is here; an older connection of the same process is dead, whether we noticed or not."""
         old, desk.session = desk.session, session
         if old is not None:
@@ -381,12 +299,12 @@ class Coordinator:
         self._changed.set()
         self._send_pending(desk)
 
-    def _leave(self, desk: _Desk, session: _Session) -> None:
+    def _leave(self, desk: Desk, session: Session) -> None:
         if desk.session is session:
             desk.session, desk.gone_since = None, time.monotonic()
             self._tell(desk, "gone")
 
-    async def _listen_to(self, desk: _Desk, session: _Session, context: Any) -> None:
+    async def _listen_to(self, desk: Desk, session: Session, context: Any) -> None:
         joiner = Joiner(largest_frame(self._opening.setup.problem.n))
         while True:
             reading = asyncio.ensure_future(self._read(context, joiner))
@@ -406,16 +324,16 @@ class Coordinator:
             piece = await context.read()
             if piece is grpc.aio.EOF:
                 return None
-            self._transport.bytes += len(piece) + _FRAMING
+            self._transport.bytes += len(piece) + FRAMING
             whole = joiner.take(piece)
             if whole is not None:
                 return read_from_site(whole)
 
-    def _take(self, desk: _Desk, session: _Session, frame: FromSite) -> None:
+    def _take(self, desk: Desk, session: Session, frame: FromSite) -> None:
         """An answer, checked against its question; one that came before is passed over."""
         if isinstance(frame, Declined):
             desk.out = SiteError(f"site {desk.name} stopped taking part: {_DECLINED[frame.why].format(frame.number)}")
-            self._fail_pending(desk, desk.out)
+            self._lose(desk, desk.out)
             raise _Turned("answer")
         if isinstance(frame, Failed):
             self._pull_failed(desk, frame)
@@ -439,7 +357,7 @@ class Coordinator:
         self._states[sealed.agent].check_reply(pending.request, reply)
         pending.reply.set_result(reply)
 
-    def _pull_failed(self, desk: _Desk, frame: Failed) -> None:
+    def _pull_failed(self, desk: Desk, frame: Failed) -> None:
         pending = self._pending.get(frame.agent)
         if frame.agent not in desk.agents or frame.arm >= self._opening.setup.problem.n:
             raise ProtocolError("a failed pull that cannot be")
@@ -448,13 +366,22 @@ class Coordinator:
             message = f"a pull of candidate {label!r} failed at site {desk.name}, whose own log says why"
             pending.reply.set_exception(PullError(message, label))
 
-    def _fail_pending(self, desk: _Desk, error: Exception) -> None:
+    def _lose(self, desk: Desk, error: Exception) -> None:
+        """A site is gone for good: the run goes on without it, or fails with this error."""
+        desk.out = error
         for agent in desk.agents:
             pending = self._pending.get(agent)
             if pending is not None and not pending.reply.done():
-                pending.reply.set_exception(error)
+                if self._terms.go_on:
+                    desk.lost = True
+                    pending.reply.set_result(None)
+                else:
+                    pending.reply.set_exception(error)
+        if desk.lost:
+            log.warning("%s: gone for good, and the run goes on without", desk)
+            self._tell(desk, "lost")
 
-    def _tell(self, desk: _Desk, state: Literal["here", "gone", "back"]) -> None:
+    def _tell(self, desk: Desk, state: Literal["here", "gone", "back", "lost"]) -> None:
         missing = tuple(it.name for it in self._desks if it.session is None)
         log.info("%s: %s; %d of %d sites are there", desk, state, len(self._desks) - len(missing), len(self._desks))
         if self._on_event is not None:

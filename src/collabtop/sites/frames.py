@@ -33,7 +33,9 @@ VERSION = 1
 Text = Annotated[str, msgspec.Meta(max_length=64)]
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
-WhyRefused = Literal["version", "name", "run", "arms", "labels", "here already", "behind", "ahead", "frame", "answer"]
+WhyRefused = Literal[
+    "version", "name", "run", "arms", "labels", "here already", "behind", "ahead", "frame", "answer", "lost"
+]
 WhyDeclined = Literal["arms", "labels", "batch", "journal", "request"]
 
 

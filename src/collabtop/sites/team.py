@@ -98,7 +98,8 @@ class SitesTeam(Team):
         on_event: OnEvent | None = None,
     ) -> None:
         with needs_sites_extra():
-            from collabtop.sites.coordinator import Coordinator, Opening, Terms, free_port
+            from collabtop.sites.coordinator import Coordinator, free_port
+            from collabtop.sites.desks import Opening, Terms
         self._kinds = Coordinator, Opening
         self._sites = roster(sites)
         self._files = read_files(cert, key, authority)
@@ -107,8 +108,8 @@ class SitesTeam(Team):
                 raise InputError(f"{name} is {seconds}, but a positive number of seconds is needed")
         if on_lost not in ("fail", "go-on"):
             raise InputError(f"on_lost is {on_lost!r}, but 'fail' or 'go-on' is needed")
-        self._on_lost = on_lost
-        self._terms = Terms(wait=wait, grace=grace, answer_within=answer_within, keepalive=keepalive)
+        self.may_lose = on_lost == "go-on"
+        self._terms = Terms(wait, grace, answer_within, keepalive, self.may_lose)
         self._on_event = on_event
         self._log: RunLog | None = None
         self._loop: LoopThread | None = None
@@ -126,7 +127,8 @@ class SitesTeam(Team):
         agents = sum(count for _, count in self._sites)
         if agents != setup.problem.agents:
             raise InputError(f"agents is {setup.problem.agents}, but the sites have {agents} agents in all")
-        run, states = self._run_id(), self._states(setup)
+        run, states = self._run_id(), [PublicState(agent, setup.problem) for agent in range(agents)]
+        lost = self._recall(states)
         coordinator, opening = self._kinds
         self._finished = False
         self._coordinator = coordinator(
@@ -136,6 +138,7 @@ class SitesTeam(Team):
             self._terms,
             self.meter.transport,
             self._on_event,
+            lost,
         )
         self._loop = LoopThread("coordinator")
         self._loop.run(self._coordinator.start(self._listen, self._files))
@@ -171,14 +174,18 @@ class SitesTeam(Team):
             raise FileError("the log is of a run with other sites, or with the same ones in another order")
         return known.id
 
-    def _states(self, setup: Setup) -> list[PublicState]:
-        """What is known of each agent from the exchanges in the log."""
-        states = [PublicState(agent, setup.problem) for agent in range(setup.problem.agents)]
+    def _recall(self, states: list[PublicState]) -> frozenset[int]:
+        """Take in the exchanges of the log; the agents that were lost in them."""
+        lost: set[int] = set()
         for record in [] if self._log is None else self._log.records:
             if isinstance(record, Exchange):
-                for request, reply in zip(requests_in(record), replies_in(record), strict=True):
-                    states[request.agent].check_reply(request, reply)
-        return states
+                replies = {reply.agent: reply for reply in replies_in(record)}
+                for request in requests_in(record):
+                    if request.agent in replies:
+                        states[request.agent].check_reply(request, replies[request.agent])
+                    else:
+                        lost.add(request.agent)
+        return frozenset(lost)
 
 
 def roster(sites: Sequence[str | tuple[str, int]]) -> tuple[tuple[str, int], ...]:

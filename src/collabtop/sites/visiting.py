@@ -341,6 +341,7 @@ _REFUSED = {
     "labels": "its run is about arms with other labels",
     "behind": "it has answers of this site that the site does not know of: the journal is missing or too old",
     "ahead": "it knows less of the run than this site: it was restarted without its log",
+    "lost": "it was gone for too long, and the run went on without it",
     "frame": "it did not understand what this site sent",
     "answer": "an answer of this site could not be, or the site declined",
 }

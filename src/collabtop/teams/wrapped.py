@@ -21,6 +21,7 @@ class WrappedTeam(Team):
 
     def __init__(self, team: Team) -> None:
         self._team = team
+        self.may_lose = team.may_lose
 
     def open(self, arms: Arms, setup: Setup) -> None:
         """Open the other, which counts on our meter."""
@@ -130,7 +131,7 @@ class WatchedTeam(WrappedTeam):
         super().begin_round(phase, live)
         self._tape.tell(RoundBegan(len(self.meter.rounds()) - 1, phase, live))
 
-    def _exchange(self, questions: list[tuple[int, Message]], expect: type[Answer]) -> list[Answer]:
+    def _exchange(self, questions: list[tuple[int, Message]], expect: type[Answer]) -> dict[int, Answer]:
         answers = super()._exchange(questions, expect)
         ledger, pulls = self.meter.ledger(), sum(it.pulls for it in self.meter.rounds())
         self._tape.tell(Exchanged(self._numbers, self.meter.time, pulls, ledger.words, ledger.bits))

@@ -1,0 +1,100 @@
+"""What an exchange with remote sites costs: milliseconds and bytes, for 2, 10 and 50 sites on this machine.
+
+Every site has its own connection and certificate and journals every answer to disk; up to ten sites share a process,
+so that 50 of them fit on a small machine. An exchange is a question to all agents and their answers (`Pull` of two
+arms, two means back). Bytes on the wire are counted by a proxy in front of the coordinator, TLS and all, both ways.
+
+    python benchmarks/sites_exchange.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import collabtop as ct
+from collabtop.protocol.agent import Setup
+from collabtop.protocol.messages import Means, Pull
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "sites"))
+from proxy import Proxy
+
+SITES_IN_A_PROCESS = 10
+JOIN = """
+import sys, threading
+import collabtop as ct
+folder, port, first, last = sys.argv[1], *map(int, sys.argv[2:])
+def join(number):
+    ct.join(f"localhost:{port}", ct.BernoulliArms([0.9, 0.1]), cert=f"{folder}/site{number}.pem",
+            journal=f"{folder}/journal{number}", min_batch=1, give_up=60)
+threads = [threading.Thread(target=join, args=[number]) for number in range(first, last)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+def measure(agents: int, exchanges: int) -> tuple[float, float, float]:
+    """Milliseconds an exchange (median), bytes an agent and exchange as given to the wire, and as on it."""
+    folder = tempfile.mkdtemp()
+    names = [f"site{number}" for number in range(agents)]
+    ct.make_certificates(folder, names)
+    team = ct.SitesTeam(names, listen="localhost:0", cert=f"{folder}/coordinator.pem", wait=120)
+    proxy = Proxy(team.port)
+    arms = ct.RemoteArms(2)
+    team.start(arms, Setup(ct.Problem(2, 1, agents, 100 * exchanges + 1_000), seed=1))
+    sites = [
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                JOIN,
+                folder,
+                str(proxy.port),
+                str(first),
+                str(min(agents, first + SITES_IN_A_PROCESS)),
+            ]
+        )
+        for first in range(0, agents, SITES_IN_A_PROCESS)
+    ]
+    try:
+        question = Pull(np.array([0, 1]), np.array([5]))
+        for _ in range(5):  # all are there, and warm
+            team.ask_all(question, Means)
+        before, on_wire, seconds = team.meter.transport.bytes, proxy.bytes, []
+        for _ in range(exchanges):
+            began = time.perf_counter()
+            team.ask_all(question, Means)
+            seconds.append(time.perf_counter() - began)
+        given = team.meter.transport.bytes - before
+        time.sleep(0.2)
+        crossed = proxy.bytes - on_wire
+        team.finish()
+    finally:
+        team.close()
+        for site in sites:
+            site.wait(30)
+        proxy.close()
+    count = exchanges * agents
+    return 1000 * statistics.median(seconds), given / count, crossed / count
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--exchanges", type=int, default=200)
+    exchanges = parser.parse_args().exchanges
+    print("| sites | ms an exchange | bytes an agent and exchange, messages with envelopes | on the wire |")
+    print("| --- | --- | --- | --- |")
+    for agents in (2, 10, 50):
+        milliseconds, given, crossed = measure(agents, exchanges)
+        print(f"| {agents} | {milliseconds:.1f} | {given:.0f} | {crossed:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
