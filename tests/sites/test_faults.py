@@ -91,6 +91,20 @@ def test_links_that_are_slow_and_reset_at_random_give_the_undisturbed_answer(tri
         link.close()
 
 
+def test_ctrl_c_ends_either_side_with_130_and_both_go_on_later(trial):
+    run = trial()
+    start_all(run)
+    run.wait_for_pulls("site0", 8)
+    for name in ("coordinator", "site0"):
+        run.send(name, signal.SIGINT)
+        assert run.running[name].wait(20) == 130
+        assert "error: interrupted: the same command goes on where it stopped" in run.said(name)
+        assert "Traceback" not in run.said(name)
+    run.start_coordinator()
+    run.start_site(0)
+    run.check(run.result(), repeated_at_most=1)
+
+
 HOLDS_THE_INTERPRETER = """
 import ctypes, os
 pulls = []

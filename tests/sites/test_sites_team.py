@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from in_threads import ThreadSites
 
+import collabtop as ct
 from collabtop.testing import check_team
+
+
+def test_fifty_sites_finish_a_run(certs):
+    arms = ct.BernoulliArms(np.random.default_rng(1).uniform(0.2, 0.8, 600))
+    run = {"m": 5, "agents": 50, "horizon": 2_000, "algorithm": "frugal-top", "seed": 1}
+    result = ct.identify(arms, **run, team=ThreadSites(certs))
+    expected = ct.identify(arms, **run)
+    assert result == expected
+    assert result.ledger == expected.ledger
+
 
 FEW = ["frugal-top", "collab-top-iid", "frugal-top-noniid"]
 

@@ -50,12 +50,17 @@ def summarize(path: str | PathLike[str]) -> LogSummary:
     return LogSummary(
         header=header,
         exchanges=sum(isinstance(record, Exchange) for record in records),
-        pulls=int(pulls.sum()),
+        pulls=int(pulls.sum()) or _told_of(records),  # rewards drawn at remote sites are not in the log
         failed=int((pulls - given).sum()),
         pulls_by_candidate=pulls.tolist(),
         means=[float(total / count) if count else None for total, count in zip(sums, given, strict=True)],
         top=None if top is None else [labels[arm] for arm in top],
     )
+
+
+def _told_of(records: list[Record]) -> int:
+    """Pulls that agents said they made."""
+    return sum(made for record in records if isinstance(record, Exchange) for _, made, _ in record.replies)
 
 
 def _add(record: Record, pulls: Any, given: Any, sums: Any) -> None:

@@ -122,7 +122,8 @@ class Coordinator:
             return [reply for reply in replies if reply is not None]
         finally:
             for pending in self._pending.values():
-                pending.reply.cancel()
+                if not pending.reply.cancel() and not pending.reply.cancelled():
+                    pending.reply.exception()  # one error was raised; asyncio complains about others nobody looked at
             self._pending = {}
 
     async def stop(self, *, finished: bool) -> None:
