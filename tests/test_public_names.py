@@ -120,7 +120,7 @@ def test_a_lower_room_never_imports_an_upper_one():
         if parts[0] in beside_run:
             return "run"
         alone = {"datasets": "arms", "events": "errors", "horizon_search": "report", "planning": "report"}
-        return (alone | {"testing": "cli"}).get(parts[0], parts[0])
+        return (alone | {"testing": "cli", "__main__": "cli"}).get(parts[0], parts[0])
 
     source = Path(ct.__file__).parent
     for path in sorted(source.rglob("*.py")):

@@ -1,17 +1,14 @@
-"""Certificates that the tests of sites share, and their helpers on the path."""
+"""Certificates that the tests of sites share."""
 
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 import pytest
 
 import collabtop as ct
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # a line of gRPC's own for each broken handshake helps nobody
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ import collabtop as ct
 class ThreadSites(ct.SitesTeam):
     """A team that brings its sites along: one thread a site, each with its own connection and certificate."""
 
-    def __init__(self, certs, agents=4, *, journals=None, min_batch=1, joins=None, **settings):
-        self.certs, self.agents_at_most, self.joins = certs, agents, joins or {}
+    def __init__(self, certs, *, journals=None, min_batch=1, joins=None, **settings):
+        self.certs, self.joins = certs, joins or {}
         self.journals, self.min_batch = journals, min_batch
         self.settings = {"wait": 20, "grace": 20, **settings}
         self.may_lose = settings.get("on_lost") == "go-on"

@@ -20,8 +20,7 @@ class Middlebox:
     def __init__(self, target_port, certs, site, seed):
         self.target, self.rng = target_port, random.Random(seed)
         self.ours, self.theirs = read_files(certs / "coordinator.pem"), read_files(certs / f"{site}.pem")
-        self.repeats = self.delays = 0
-        self.earlier = []
+        self.repeats = 0
         self.loop = LoopThread("middlebox")
         self.port = self.loop.run(self._start())
 

@@ -12,8 +12,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
-
 import collabtop as ct
 
 COMMAND = str(Path(sys.executable).with_name("collabtop"))
@@ -131,7 +129,3 @@ class Trial:
         assert len(pulls) == expected["pulls"]
         assert sum(pulls.values()) - len(pulls) <= repeated_at_most
         return transport
-
-
-def means(n=60, seed=3):
-    return np.random.default_rng(seed).uniform(0.2, 0.8, n)

@@ -34,7 +34,11 @@ class Proxy:
         self.loop.loop.call_soon_threadsafe(self.whole.set)
 
     def close(self):
+        self.loop.run(self._stop())
         self.loop.close()
+
+    async def _stop(self):
+        self.server.close()
 
     async def _serve(self, reader, writer):
         self.connections += 1

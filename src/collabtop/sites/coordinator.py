@@ -391,9 +391,7 @@ class Coordinator:
 
 _DECLINED = {
     "arms": "it has another number of arms",
-    "labels": "its arms have other labels",
     "batch": "the schedule asks for a mean over {} pulls, fewer than its --min-batch; another horizon may do",
-    "journal": "its journal is of other arms or another set-up",
     "request": "it was asked what cannot be",
 }
 
