@@ -18,9 +18,9 @@ from collabtop.algorithms.dealing import balanced_time
 from collabtop.problem import Problem
 
 _LOCAL_SHRINK = 1.08
-_SHARED_SHRINK = 1.75
+_SHARED_SHRINK, _BORDER_SHRINK, _BORDER = 1.75, 1.5, 24
 _NONIID_SHRINK = 1.5
-_SPARE = 3
+_SPARE, _FEWEST = 3, 7
 _FIRST_POWER, _LAST_POWER, _MANY = 0.85, 1.5, 512
 
 
@@ -34,7 +34,11 @@ class FrugalPlan(msgspec.Struct, frozen=True):
     shared_sizes: tuple[int, ...]
     """Arms still open when each shared round begins; after the last one there are none."""
     shared_pulls: tuple[int, ...]
-    """Pulls that each open arm has had when each shared round ends."""
+    """Pulls that each open arm has had when each shared round ends.
+
+    After local stages, agents make the pulls of the first round before they hand over: each has as many of its arms in
+    hand as it would be dealt, so that takes no more time, and saves a round trip.
+    """
 
 
 def pulls_share(size: int, m: int) -> float:
@@ -88,12 +92,12 @@ def _hypergeometric_from_above(n: int, m: int, hand: int) -> Iterator[tuple[int,
 
 
 def arms_to_hand_over(problem: Problem, risk: float) -> int:
-    """How many arms an agent keeps: twice as many as it may hold of the best m, and a few to spare.
+    """How many arms an agent keeps: twice as many as it may hold of the best m and a few to spare, and at least 7.
 
     >>> arms_to_hand_over(Problem(n=588, m=8, agents=10, horizon=1), risk=0.001)
     13
     """
-    return 2 * most_in_a_hand(problem.n, problem.m, problem.agents, risk) + _SPARE
+    return max(_FEWEST, 2 * most_in_a_hand(problem.n, problem.m, problem.agents, risk) + _SPARE)
 
 
 @lru_cache(maxsize=256)
@@ -102,7 +106,7 @@ def frugal_plan(problem: Problem, risk: float) -> FrugalPlan:
 
     >>> plan = frugal_plan(Problem(n=588, m=1, agents=10, horizon=12_000), risk=0.001)
     >>> plan.local_sizes[0], plan.local_sizes[-1], plan.shared_sizes
-    (59, 5, (50, 26, 14, 7, 4, 2))
+    (59, 7, (70, 39, 21, 12, 7, 4, 2))
     """
     stages = _Stages(problem, risk)
     most = problem.horizon * problem.agents  # pulls that an arm can get if there are more agents than arms
@@ -136,7 +140,7 @@ def noniid_plan(problem: Problem) -> NonIIDPlan:
     >>> noniid_plan(Problem(n=10, m=1, agents=3, horizon=1_000))
     NonIIDPlan(sizes=(10, 6, 3, 2), pulls=(52, 80, 144, 204))
     """
-    sizes = _down_to_two(problem.n, _NONIID_SHRINK)
+    sizes = _falling(problem.n, 2, _NONIID_SHRINK)
     pulls = _spend(sizes, problem.m, partial(_everyone_time, sizes), problem.horizon, problem.horizon)
     pulls[-1] += (problem.horizon - _everyone_time(sizes, pulls)) // sizes[-1]
     return NonIIDPlan(*_without_idle(sizes, pulls))
@@ -144,7 +148,7 @@ def noniid_plan(problem: Problem) -> NonIIDPlan:
 
 def smallest_noniid_horizon(n: int, m: int) -> int:
     """One pull an arm by every agent in the first round, and what the later ones then cost."""
-    sizes = _down_to_two(n, _NONIID_SHRINK)
+    sizes = _falling(n, 2, _NONIID_SHRINK)
     return _everyone_time(sizes, _pulls(sizes, m, scale=1))
 
 
@@ -163,13 +167,14 @@ class _Stages:
         if handed_over > problem.n / 2:  # to hand over most of the arms takes more words than to share them at once
             keep, handed_over = problem.n, problem.n
         self.local = _shrinking(-(-problem.n // agents), keep, _LOCAL_SHRINK)
-        self.shared = _down_to_two(handed_over, _SHARED_SHRINK)
+        self.shared = _shared_sizes(handed_over, problem.m)
         self.open = [agents * size for size in self.local[:-1]] + self.shared
 
     def time(self, pulls: list[int]) -> int:
-        cut, new = len(self.local) - 1, _new(pulls)
-        local = sum(size * more for size, more in zip(self.local[:-1], new[:cut], strict=True))
-        shared = zip(self.shared, new[cut:], strict=True)
+        alone = len(self.local) if len(self.local) > 1 else 0  # stages that an agent goes through on its own
+        new = _new(pulls)
+        local = sum(size * more for size, more in zip(self.local, new[:alone], strict=False))
+        shared = zip(self.shared[-len(new[alone:]) :], new[alone:], strict=True)
         return local + sum(balanced_time(size, more, self._agents) for size, more in shared)
 
 
@@ -198,15 +203,28 @@ def _new(pulls: list[int]) -> list[int]:
     return [after - before for before, after in zip([0, *pulls[:-1]], pulls, strict=True)]
 
 
-def _down_to_two(start: int, factor: float) -> list[int]:
-    """Sizes from `start` to 2, each smaller than the one before by the same factor, `factor` or a little more.
+def _shared_sizes(start: int, m: int) -> list[int]:
+    """Sizes of shared rounds; around a border between many good arms, the last ones go in smaller steps.
 
-    >>> _down_to_two(40, 1.7)
+    >>> _shared_sizes(130, m=8)
+    [130, 74, 42, 24, 16, 10, 7, 5, 3, 2]
+    """
+    if m == 1:  # hardly an error is left to be made there
+        return _falling(start, 2, _SHARED_SHRINK)
+    if start <= _BORDER:
+        return _falling(start, 2, _BORDER_SHRINK)
+    return _falling(start, _BORDER, _SHARED_SHRINK)[:-1] + _falling(_BORDER, 2, _BORDER_SHRINK)
+
+
+def _falling(start: int, end: int, factor: float) -> list[int]:
+    """Sizes from `start` to `end`, each smaller than the one before by the same factor, `factor` or a little more.
+
+    >>> _falling(40, 2, 1.7)
     [40, 22, 12, 7, 4, 2]
     """
-    steps = int(math.log(start / 2) / math.log(factor)) if start > 2 else 0
-    ratio = (2 / start) ** (1 / steps) if steps else 0.0
-    return list(dict.fromkeys([start, *(max(2, round(start * ratio**step)) for step in range(1, steps + 1))]))
+    steps = max(1, int(math.log(start / end) / math.log(factor))) if start > end else 0
+    ratio = (end / start) ** (1 / steps) if steps else 0.0
+    return list(dict.fromkeys([start, *(max(end, round(start * ratio**step)) for step in range(1, steps + 1))]))
 
 
 def _shrinking(start: int, end: int, factor: float) -> list[int]:

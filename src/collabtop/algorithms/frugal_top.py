@@ -32,7 +32,7 @@ class FrugalTop(Algorithm):
     >>> arms = ct.BernoulliArms([0.9] + [0.4] * 99)
     >>> result = ct.identify(arms, m=1, agents=4, horizon=2_000, algorithm=ct.FrugalTop(), seed=1)
     >>> result.top, result.words, result.round_trips
-    ([0], 146, 6)
+    ([0], 130, 5)
     """
 
     name: ClassVar[str] = "frugal-top"
@@ -59,35 +59,35 @@ class FrugalTop(Algorithm):
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
         """Local stages in one exchange, then shared rounds."""
         plan = frugal_plan(problem, self.risk)
-        board, live = Scoreboard(problem.n), np.arange(problem.n)
-        pulls_so_far, r = 0, 0
-        if plan.local_pulls:
-            live, pulls_so_far, r = prune(team, problem.n, plan, board, rng), plan.local_pulls[-1], 1
-        keep = [*plan.shared_sizes[1:], 0]
-        new_pulls = [after - before for before, after in pairwise([pulls_so_far, *plan.shared_pulls])]
+        board, live, to_accept = Scoreboard(problem.n), np.arange(problem.n), problem.m
+        new_pulls = [after - before for before, after in pairwise([0, *plan.shared_pulls])]
         planned = list(zip(plan.shared_sizes, new_pulls, strict=True))
-        to_accept = problem.m
-        for place, size in enumerate(keep):
+        r, phase = 0, "shared"
+        for r, keep in enumerate([*plan.shared_sizes[1:], 0]):
             if not 0 < to_accept < len(live):
                 break
-            team.begin_round("shared", live=len(live))
-            new = pulls_without_lost(team, planned[place:], len(live))
-            board.add(live, pull_balanced(team, live, new, all_live=len(live) == problem.n), new)
-            settled = settle(live, board.means(live), to_accept, size, rng)
-            board.accept(settled.accepted, r, "shared")
-            board.reject(settled.rejected, r, "shared")
-            live, to_accept, r = settled.live, problem.m - board.accepted, r + 1
-        settle_rest(board, live, to_accept, r - 1, "shared")
+            phase = "local" if r == 0 and plan.local_pulls else "shared"
+            team.begin_round(phase, live=len(live))
+            if phase == "local":
+                live = prune(team, problem.n, plan, board, rng)
+            else:
+                new = pulls_without_lost(team, planned[r:], len(live))
+                board.add(live, pull_balanced(team, live, new, all_live=len(live) == problem.n), new)
+            settled = settle(live, board.means(live), to_accept, keep, rng)
+            board.accept(settled.accepted, r, phase)
+            board.reject(settled.rejected, r, phase)
+            live, to_accept = settled.live, problem.m - board.accepted
+        settle_rest(board, live, to_accept, r, phase)
         return board
 
 
 def prune(team: Team, n: int, plan: FrugalPlan, board: Scoreboard, rng: np.random.Generator) -> Ints:
-    """Agents prune their hands on their own; the arms that they hand over."""
-    team.begin_round("local", live=n)
-    sizes, pulls = np.array(plan.local_sizes[1:]), np.array(plan.local_pulls)
+    """Agents prune their hands on their own, and pull what is left for the first comparison; what they hand over."""
+    sizes = np.array([*plan.local_sizes[1:], plan.local_sizes[-1]])
+    pulls = np.array([*plan.local_pulls, plan.shared_pulls[0]])
     question = Prune(int(rng.integers(2**31)), sizes, pulls, free=("sizes", "pulls"))
     hands = team.ask_present(dict.fromkeys(team.present, question), Hand)
-    had = plan.local_pulls[-1]
+    had = plan.shared_pulls[0]
     for hand in hands.values():
         board.add(hand.arms, hand.means * had, had)
     taken_back = [shuffling.hand(question.seed, n, team.agents, agent) for agent in sorted(team.lost)]
