@@ -211,7 +211,7 @@ def _shared_sizes(start: int, m: int) -> list[int]:
     """
     if m == 1:  # hardly an error is left to be made there
         return _falling(start, 2, _SHARED_SHRINK)
-    if start <= _BORDER:
+    if start < _BORDER * _SHARED_SHRINK:
         return _falling(start, 2, _BORDER_SHRINK)
     return _falling(start, _BORDER, _SHARED_SHRINK)[:-1] + _falling(_BORDER, 2, _BORDER_SHRINK)
 
@@ -222,7 +222,7 @@ def _falling(start: int, end: int, factor: float) -> list[int]:
     >>> _falling(40, 2, 1.7)
     [40, 22, 12, 7, 4, 2]
     """
-    steps = max(1, int(math.log(start / end) / math.log(factor))) if start > end else 0
+    steps = int(math.log(start / end) / math.log(factor)) if start > end else 0
     ratio = (end / start) ** (1 / steps) if steps else 0.0
     return list(dict.fromkeys([start, *(max(end, round(start * ratio**step)) for step in range(1, steps + 1))]))
 
