@@ -39,7 +39,8 @@ def test_python_users_can_catch_what_they_expect():
 
 @pytest.mark.parametrize("name", ALL)
 def test_an_error_can_be_sent_from_one_process_to_another(name):
-    extra = {"HorizonError": (7,), "PullError": ("b",), "BudgetError": (7.5,)}.get(name, ())
+    extras = {"HorizonError": (7,), "PullError": ("b",), "BudgetError": (7.5,), "AgentLostError": (3, "node")}
+    extra = extras.get(name, ())
     error = ALL[name]("what happened", *extra)
     there = pickle.loads(pickle.dumps(error))
     assert type(there) is type(error)

@@ -10,6 +10,7 @@
      |    +-- UnknownAlgorithmError    no algorithm has that name
      |    +-- FileError                a file is missing, unreadable or malformed
      +-- PullError (RuntimeError)      the user's own function failed or gave no reward in [0, 1]
+     +-- AgentLostError (RuntimeError) an agent elsewhere was lost, and could not be rebuilt
      +-- CheckpointError (RuntimeError) a checkpoint could not be written; what is in it is whole
      +-- StudyError (RuntimeError)     a study could not go on; run again, it resumes where it was
      +-- ProtocolError (RuntimeError)  agents and coordinator disagree: a defect, never the user's fault
@@ -71,6 +72,17 @@ class PullError(CollabtopError, RuntimeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self), self.candidate)
+
+
+class AgentLostError(CollabtopError, RuntimeError):
+    """An agent that runs elsewhere was lost for good: `agent` is its number, `node` where it was."""
+
+    def __init__(self, message: str, agent: int, node: str) -> None:
+        super().__init__(message)
+        self.agent, self.node = agent, node
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.agent, self.node)
 
 
 class CheckpointError(CollabtopError, RuntimeError):
