@@ -30,7 +30,6 @@ from collabtop.protocol.team import Team
 from collabtop.result import Result, observed_of
 from collabtop.spending import Cost, Spending, checked_budget, costs_of, horizon_for, spent_on, worst_case
 from collabtop.teams.in_process import LocalTeam
-from collabtop.teams.ray_cluster import import_ray
 from collabtop.teams.ray_team import RayTeam
 from collabtop.teams.threads import ThreadsTeam
 from collabtop.teams.wrapped import LoggedTeam, WatchedTeam
@@ -348,6 +347,5 @@ def make_team(team: str | Team) -> Team:
     if team == "threads":
         return ThreadsTeam()
     if team == "ray":
-        import_ray()  # before anything is pulled, or a checkpoint begun
         return RayTeam()
     raise InputError(f"team is {team!r}, but 'local', 'threads', 'ray' or a team object is needed")

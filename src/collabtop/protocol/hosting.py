@@ -56,7 +56,7 @@ def fault_of(agent: int, error: BaseException) -> Fault:
     """What to say of an error that an agent met.
 
     >>> fault_of(3, ZeroDivisionError("division by zero")).error()
-    PullError("a pull of agent 3 raised ZeroDivisionError: division by zero")
+    PullError('a pull of agent 3 raised ZeroDivisionError: division by zero')
     """
     kind, said = type(error).__name__, str(error)
     candidate = error.candidate if isinstance(error, PullError) else ""

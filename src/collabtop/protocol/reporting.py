@@ -86,4 +86,3 @@ class Inbox:
         if fresh > 0 and self._tape is not None:
             self._told[agent] += fresh
             self._tape.tell(PullsMade(agent, fresh, event.recalled))
-

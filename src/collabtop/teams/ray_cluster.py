@@ -12,8 +12,9 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +41,26 @@ class Cluster(msgspec.Struct, frozen=True):
     """Whether we started it."""
 
 
+def require_ray() -> None:
+    """Say in one line what to install where Ray is not there; does not import it, which takes a while."""
+    if sys.modules.get("ray") is None and ("ray" in sys.modules or find_spec("ray") is None):
+        raise InputError("team 'ray' needs Ray, which is not installed: pip install 'collabtop[ray]'")
+
+
 def import_ray() -> Any:
-    """The package ray, or one line that says how to get it."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when the package is imported
-    try:
-        return import_module("ray")
-    except ImportError:
-        raise InputError("team 'ray' needs Ray, which is not installed: pip install 'collabtop[ray]'") from None
+    """The package ray."""
+    require_ray()
+    return import_module("ray")
+
+
+def module_folders() -> list[str]:
+    """Where this process finds modules."""
+    return [str(Path(path).resolve()) for path in sys.path]
+
+
+def add_folders(folders: Sequence[str]) -> None:
+    """Find the user's modules where they are for the coordinator, if those folders are here too."""
+    sys.path += [folder for folder in folders if folder not in sys.path and Path(folder).is_dir()]
 
 
 @contextlib.contextmanager
@@ -88,7 +102,9 @@ def _join(ray: Any, address: str) -> None:
         _init(ray, address=address)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         said = str(error).strip().splitlines()
-        raise InputError(f"address is {address!r}, but no Ray can be joined there: {said[0] if said else error!r}") from None
+        raise InputError(
+            f"address is {address!r}, but no Ray can be joined there: {said[0] if said else error!r}"
+        ) from None
 
 
 def _start(ray: Any, folder: Path, cpus: float) -> None:

@@ -119,6 +119,10 @@ class Crew:
             return None
         return totals
 
+    def whereabouts(self) -> list[tuple[str, int, list[int]]]:
+        """Node, process and agents of each host."""
+        return [(host.node, host.process, sorted(host.agents)) for host in self._hosts]
+
     def close(self) -> None:
         """Let the hosts put things away, and end them."""
         with suppress(Exception):

@@ -31,6 +31,7 @@ from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.recording import RecordedArms, Tape
 from collabtop.protocol.replaying import digest_of
 from collabtop.protocol.reporting import Reporter
+from collabtop.teams.ray_cluster import add_folders
 
 _Result = TypeVar("_Result")
 
@@ -53,27 +54,28 @@ class AgentHost:
     and says so instead of answering.
     """
 
-    def __init__(self, arms: Arms, setup: bytes, terms: bytes) -> None:
-        self._arms = arms
+    def __init__(self, folders: list[str], setup: bytes, terms: bytes) -> None:
+        add_folders(folders)  # before arms arrive, which may need a module from there
         self._setup = msgspec.msgpack.decode(setup, type=Setup)
         self._terms = msgspec.msgpack.decode(terms, type=Terms)
-        self._failures = arms.policy.failures if isinstance(arms, CalledArms) else ""
         self._members: dict[int, tuple[int, Agent]] = {}
         self._reporter = Reporter(records=self._terms.recorded, watched=self._terms.watched)
         self._failing = threading.Event()
         self._threads: ThreadPoolExecutor | None = None
+
+    def equip(self, arms: Arms) -> tuple[str, int, str]:
+        """Take the arms; says which node this is, which process, and which version of this package."""
+        import collabtop
+
+        ray = import_module("ray")
+        self._arms = arms
+        self._failures = arms.policy.failures if isinstance(arms, CalledArms) else ""
         if not arms.repeatable and self._terms.pulls_at_once > 1:  # simulated pulls are quicker than a thread
             self._threads = ThreadPoolExecutor(self._terms.pulls_at_once, thread_name_prefix="collabtop agent")
         if isinstance(arms, CalledArms):
             # A function of the user's main script came here by value, and has to go on like that.
-            arms.pack = import_module("ray.cloudpickle").dumps
+            arms.pack = ray.cloudpickle.dumps
         arms.open()
-
-    def where(self) -> tuple[str, int, str]:
-        """The node this host is on, its process, and the version of this package there."""
-        import collabtop
-
-        ray = import_module("ray")
         node = ray.get_runtime_context().get_node_id()
         return f"{ray.util.get_node_ip_address()} ({node[:8]})", os.getpid(), collabtop.__version__
 

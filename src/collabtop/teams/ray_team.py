@@ -22,7 +22,7 @@ from collabtop.protocol.recording import RecordedArms
 from collabtop.protocol.replaying import ReplayBook
 from collabtop.protocol.reporting import Inbox
 from collabtop.protocol.team import Team
-from collabtop.teams.ray_cluster import Cluster, actor_options, joined_cluster, placed
+from collabtop.teams.ray_cluster import Cluster, actor_options, joined_cluster, module_folders, placed, require_ray
 from collabtop.teams.ray_crew import Crew, Host, Patience
 from collabtop.teams.ray_host import AgentHost, Terms
 
@@ -49,10 +49,9 @@ class RayTeam(Team):
         recoveries: how often an agent may be lost, and rebuilt, in one exchange.
 
     >>> import collabtop as ct
-    >>> arms = ct.BernoulliArms([0.9, 0.5])
-    >>> team = ct.RayTeam(hosts=2)
-    >>> ct.identify(arms, m=1, agents=8, horizon=100, seed=1, team=team).top    # doctest: +SKIP
-    [0]
+    >>> team = ct.RayTeam(hosts=2, resources={"CPU": 1}, silence=60)
+    >>> team.whereabouts()                             # nowhere yet: identify(..., team=team) starts the hosts
+    []
     """
 
     def __init__(
@@ -69,6 +68,7 @@ class RayTeam(Team):
         start_limit: float = 60.0,
         recoveries: int = 3,
     ) -> None:
+        require_ray()  # before anything is pulled, or a checkpoint begun
         if hosts is not None and agents_per_host is not None:
             raise InputError("give hosts or agents_per_host, not both: one follows from the other")
         self._hosts = None if hosts is None else _whole("hosts", hosts, 1)
@@ -139,6 +139,10 @@ class RayTeam(Team):
         arms = np.arange(self._n)
         return [(arms, np.frombuffer(pulls, "<i8"), np.frombuffer(sums, "<f8")) for pulls, sums in totals]
 
+    def whereabouts(self) -> list[tuple[str, int, list[int]]]:
+        """While a run goes on: node, process and agents of each host."""
+        return [] if self._crew is None else self._crew.whereabouts()
+
     def _host_count(self, nodes: int) -> int:
         if self._agents_per_host is not None:
             return -(-self.agents // self._agents_per_host)
@@ -151,9 +155,9 @@ class _Starter:
     def __init__(self, cluster: Cluster, options: dict[str, Any], arms: Arms, setup: Setup, terms: Terms) -> None:
         self._ray = cluster.ray
         self._kind = self._ray.remote(AgentHost).options(**options)
-        encode = msgspec.msgpack.encode
+        self._cargo = module_folders(), msgspec.msgpack.encode(setup), msgspec.msgpack.encode(terms)
         try:
-            self._cargo = self._ray.put(arms), encode(setup), encode(terms)
+            self._arms = self._ray.put(arms)
         except (TypeError, AttributeError, pickle.PicklingError) as error:
             said = str(error).strip().splitlines()[0]
             raise InputError(
@@ -165,7 +169,7 @@ class _Starter:
         """Start so many, and wait until they are there."""
         actors = [self._kind.remote(*self._cargo) for _ in range(count)]
         try:
-            places = self._ray.get([actor.where.remote() for actor in actors], timeout=limit)
+            places = self._ray.get([actor.equip.remote(self._arms) for actor in actors], timeout=limit)
         except BaseException as error:
             for actor in actors:
                 self._ray.kill(actor, no_restart=True)
@@ -199,7 +203,7 @@ def _seconds(name: str, value: Any) -> float:
 
 
 def _checked_resources(resources: Mapping[str, float] | None) -> dict[str, float]:
-    wanted = {"CPU": 1} if resources is None else dict(resources)
+    wanted: dict[str, float] = {"CPU": 1} if resources is None else dict(resources)
     for name, amount in wanted.items():
         if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 < amount < math.inf:
             raise InputError(f"resources has {amount!r} of {name!r}, but a positive number is needed")
