@@ -147,6 +147,26 @@ def test_simulated_agents_are_drawn_again_however_many_hosts_are_lost(algorithm)
     assert sum(it.pulls for it in events if isinstance(it, PullsMade)) == local.pulls  # each told once
 
 
+class RestartedBehindOurBack(ct.RayTeam):
+    """Before the second exchange a host becomes what Ray would make of it by a restart: one without agents."""
+
+    def deliver(self, requests):
+        if requests[0].number == 2:
+            host = self._crew._hosts[0]
+            self._crew._ray.kill(host.actor)
+            host.actor = self._crew._start_another().actor
+        return super().deliver(requests)
+
+
+def test_an_empty_host_never_passes_for_the_one_that_was_there():
+    arms = ct.BernoulliArms(np.linspace(0.2, 0.8, 12))
+    asked = {"agents": 4, "horizon": 600, "algorithm": "collab-top-iid", "seed": 3}
+    ray = ct.identify(arms, 2, team=RestartedBehindOurBack(hosts=2), **asked)
+    local = ct.identify(arms, 2, **asked)
+    assert (ray, ray.ledger) == (local, local.ledger)
+    assert ray.ledger.transport.repeats == 2
+
+
 def ends_its_process(candidate, rng):
     time.sleep(0.3 if candidate == "poison" else 0.03)  # what was drawn before it is reported
     if candidate == "poison":

@@ -33,7 +33,8 @@ def _made(cluster: Cluster, study: Study, left: list[Chunk], at_once: int) -> Ma
     try:
         sent = ray.put(study)
     except TypeError as error:
-        raise InputError(f"the study cannot be sent to Ray ({str(error).strip().splitlines()[0]})") from None
+        said = str(error.__cause__ or error).strip().splitlines()[0]
+        raise InputError(f"the study cannot be sent to Ray ({said})") from None
     running: dict[Any, Chunk] = {}
     left.reverse()
     try:

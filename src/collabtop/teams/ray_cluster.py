@@ -72,11 +72,10 @@ def joined_cluster(address: str | None, cpus: float) -> Iterator[Cluster]:
     at least so many CPUs, and ended.
     """
     ray = import_ray()
-    address = address or os.environ.get("RAY_ADDRESS")
     if ray.is_initialized():
         _check_address(ray, address)
         yield Cluster(ray, is_ours=False)
-    elif address:
+    elif (address := address or os.environ.get("RAY_ADDRESS")) not in (None, "", "local"):
         with _signals_as_they_were(), contextlib.ExitStack() as stack:
             _join(ray, address)
             stack.callback(ray.shutdown)
@@ -90,14 +89,14 @@ def joined_cluster(address: str | None, cpus: float) -> Iterator[Cluster]:
 
 def _check_address(ray: Any, address: str | None) -> None:
     here = ray.get_runtime_context().gcs_address
-    if address not in (None, "auto", "local", here):
+    if address not in (None, "auto", here):
         raise InputError(
             f"address is {address!r}, but this process is connected to the Ray at {here}: leave the address out, "
             "or call ray.shutdown() first"
         )
 
 
-def _join(ray: Any, address: str) -> None:
+def _join(ray: Any, address: str | None) -> None:
     try:
         _init(ray, address=address)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:

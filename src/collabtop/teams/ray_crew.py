@@ -49,13 +49,14 @@ class Host:
         self.finished: list[Any] = []
         """Calls that are over, and wait for the sign of life that was asked for before."""
         self.beat: Any = None
-        self.last_heard = 0.0
-        """When it was last asked something, or gave a sign of life."""
+        """A sign of life that was asked for ..."""
+        self.since = 0.0
+        """... and since when; without one, when it was last asked something or heard of."""
 
     def call(self, what: str, data: bytes, agents: list[int]) -> None:
         """Ask for something; the answer comes later."""
         if not self.calls:
-            self.last_heard = monotonic()
+            self.since = monotonic()
         self.calls[getattr(self.actor, what).remote(data)] = what, agents
 
     def awaited(self) -> list[Any]:
@@ -142,7 +143,7 @@ class Crew:
             self._listen_for(_GRACE)
             raise
         # An agent that was only told to stop is not what went wrong.
-        for fault in sorted(self._faults, key=lambda it: it.is_halt):
+        for fault in sorted(self._faults, key=lambda it: (it.is_halt, it.agent)):
             raise fault.error()
 
     def _listen_for(self, seconds: float) -> None:
@@ -155,6 +156,8 @@ class Crew:
     def _listen(self) -> None:
         waiting = [ref for host in self._hosts for ref in host.awaited()]
         ready, _ = self._ray.wait(waiting, num_returns=1, timeout=self._patience.beat)
+        if ready and len(waiting) > 1:
+            ready, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=0)
         for host in list(self._hosts):
             try:
                 self._hear(host, ready)
@@ -164,7 +167,7 @@ class Crew:
     def _hear(self, host: Host, ready: list[Any]) -> None:
         if host.beat is not None and host.beat in ready:
             beat = from_bytes(self._fetch(host.beat), Beat)
-            host.beat, host.last_heard = None, monotonic()
+            host.beat, host.since = None, monotonic()
             self._inbox.take(beat.items)
             if beat.is_failing:
                 self._stop()
@@ -175,11 +178,15 @@ class Crew:
             host.finished.clear()
         if not host.calls:
             return
-        silent = monotonic() - host.last_heard
+        silent = monotonic() - host.since
         if host.beat is None and silent >= self._patience.beat:
-            host.beat = host.actor.beat.remote()
-        elif silent > self._patience.silence + self._patience.beat:
+            host.beat, host.since = host.actor.beat.remote(), monotonic()
+        elif silent > self._patience.silence and not self._is_there_after_all(host):
             raise _Gone(f"its host gave no sign of life for {self._patience.silence:g} s")
+
+    def _is_there_after_all(self, host: Host) -> bool:
+        """Whether it was this process that slept, and the sign of life is about to come in."""
+        return bool(self._ray.wait([host.beat], timeout=self._patience.beat)[0])
 
     def _fetch(self, ref: Any) -> bytes:
         errors = self._ray.exceptions

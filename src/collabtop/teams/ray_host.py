@@ -63,21 +63,24 @@ class AgentHost:
         self._failing = threading.Event()
         self._threads: ThreadPoolExecutor | None = None
 
-    def equip(self, arms: Arms) -> tuple[str, int, str]:
-        """Take the arms; says which node this is, which process, and which version of this package."""
+    def where(self) -> tuple[str, int, str]:
+        """Which node this is, which process, and which version of this package."""
         import collabtop
 
         ray = import_module("ray")
+        node = ray.get_runtime_context().get_node_id()
+        return f"{ray.util.get_node_ip_address()} ({node[:8]})", os.getpid(), collabtop.__version__
+
+    def equip(self, arms: Arms) -> None:
+        """Take the arms."""
         self._arms = arms
         self._failures = arms.policy.failures if isinstance(arms, CalledArms) else ""
         if not arms.repeatable and self._terms.pulls_at_once > 1:  # simulated pulls are quicker than a thread
             self._threads = ThreadPoolExecutor(self._terms.pulls_at_once, thread_name_prefix="collabtop agent")
         if isinstance(arms, CalledArms):
             # A function of the user's main script came here by value, and has to go on like that.
-            arms.pack = ray.cloudpickle.dumps
+            arms.pack = import_module("ray.cloudpickle").dumps
         arms.open()
-        node = ray.get_runtime_context().get_node_id()
-        return f"{ray.util.get_node_ip_address()} ({node[:8]})", os.getpid(), collabtop.__version__
 
     def adopt(self, data: bytes) -> bytes:
         """Take on agents; those that lived before get the requests of that life again."""

@@ -159,7 +159,7 @@ class _Starter:
         try:
             self._arms = self._ray.put(arms)
         except (TypeError, AttributeError, pickle.PicklingError) as error:
-            said = str(error).strip().splitlines()[0]
+            said = str(error.__cause__ or error).strip().splitlines()[0]
             raise InputError(
                 f"these arms cannot be sent to Ray's hosts ({said}): what pull uses has to be data or importable; "
                 "open files and connections inside it"
@@ -169,7 +169,8 @@ class _Starter:
         """Start so many, and wait until they are there."""
         actors = [self._kind.remote(*self._cargo) for _ in range(count)]
         try:
-            places = self._ray.get([actor.equip.remote(self._arms) for actor in actors], timeout=limit)
+            calls = [actor.equip.remote(self._arms) for actor in actors] + [actor.where.remote() for actor in actors]
+            places = self._ray.get(calls, timeout=limit)[count:]
         except BaseException as error:
             for actor in actors:
                 self._ray.kill(actor, no_restart=True)

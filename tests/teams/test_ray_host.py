@@ -1,0 +1,105 @@
+"""A host of agents by itself, without a cluster: bytes in, bytes out, and no answer from a life that is over."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+
+import collabtop as ct
+from collabtop.errors import ProtocolError
+from collabtop.events import PullFailed, PullsMade
+from collabtop.protocol.agent import Setup
+from collabtop.protocol.envelope import pack_shared, seal_requests
+from collabtop.protocol.hosting import Adopted, Adoption, Answers, Beat, from_bytes, to_bytes
+from collabtop.protocol.log import Rewards
+from collabtop.protocol.messages import Pull, Request
+from collabtop.protocol.replaying import digest_of
+from collabtop.teams.ray_host import AgentHost, Terms
+
+PROBLEM = ct.Problem(n=2, m=1, agents=2, horizon=100)
+
+
+def make_host(arms, *, recorded=True, watched=True):
+    encode = msgspec.msgpack.encode
+    host = AgentHost([], encode(Setup(PROBLEM, seed=3)), encode(Terms(4, recorded=recorded, watched=watched)))
+    host.equip(arms)
+    return host
+
+
+def adopt(host, agents, requests=(), records=()):
+    return from_bytes(host.adopt(to_bytes(Adoption(agents, pack_shared(requests), list(records)))), Adopted)
+
+
+def ask(number, times=3, agents=(0, 1), epochs=(0, 0)):
+    return seal_requests([Request(agent, number, (Pull(None, np.array([times])),)) for agent in agents], list(epochs))
+
+
+def answers(host, requests):
+    return from_bytes(host.answer(pack_shared(requests)), Answers)
+
+
+def test_a_host_that_was_born_again_has_no_agents_and_says_so():
+    host = make_host(ct.BernoulliArms([0.9, 0.1]))
+    said = answers(host, ask(1))
+    assert (said.replies, said.forgotten) == ([], [0, 1])
+
+
+def test_an_agent_of_another_epoch_is_no_agent():
+    host = make_host(ct.BernoulliArms([0.9, 0.1]))
+    adopt(host, [(0, 0), (1, 4)])
+    said = answers(host, ask(1))
+    assert [it.agent for it in said.replies] == [0]
+    assert said.forgotten == [1]
+    assert [it.epoch for it in answers(host, ask(1, epochs=(0, 4))).replies] == [0, 4]
+
+
+def random_reward(candidate, rng):
+    return rng.random()
+
+
+@pytest.mark.parametrize("arms", [ct.BernoulliArms([0.9, 0.1]), ct.FunctionArms(["a", "b"], random_reward)])
+def test_a_rebuilt_agent_says_what_it_said_and_goes_on_as_it_would_have(arms):
+    first = make_host(arms)
+    adopt(first, [(0, 0), (1, 0)])
+    before, items = [], []
+    for number in (1, 2):
+        said = answers(first, ask(number))
+        before += [digest_of(it) for it in said.replies if it.agent == 1]
+        items += said.items
+    known = [it for it in items if isinstance(it, Rewards) and it.agent == 1]
+    second = make_host(arms)
+    again = [request for number in (1, 2) for request in ask(number, agents=[1], epochs=(0, 1))]
+    assert adopt(second, [(1, 1)], again, known).said == {1: before}
+    undisturbed = answers(first, ask(3)).replies[1]
+    rebuilt = answers(second, ask(3, agents=[1], epochs=(0, 1))).replies[0]
+    assert rebuilt == msgspec.structs.replace(undisturbed, epoch=1)
+
+
+def test_a_sign_of_life_brings_what_was_drawn_and_what_failed():
+    def pull(candidate, rng):
+        if candidate == "bad":
+            raise LookupError("no such model")
+        return 0.5
+
+    host = make_host(ct.FunctionArms(["good", "bad"], pull))
+    adopt(host, [(0, 0), (1, 0)])
+    assert from_bytes(host.beat(), Beat) == Beat(False, [])
+    said = answers(host, ask(1))
+    assert [(it.kind, it.candidate) for it in said.faults if not it.is_halt] == [("PullError", "bad")]
+    error = said.faults[0].error()
+    assert isinstance(error, ct.PullError)
+    assert "in pull" in error.__notes__[0]
+    kinds = {type(it) for it in said.items}
+    assert kinds == {Rewards, PullsMade, PullFailed}
+    assert from_bytes(host.beat(), Beat).is_failing
+
+
+@pytest.mark.parametrize("data", [b"", b"\x93\x01\x02\x03", to_bytes(Beat(False, []))[:-1]])
+def test_bytes_that_are_no_letter_are_refused(data):
+    host = make_host(ct.BernoulliArms([0.9, 0.1]))
+    for ask_with in (host.adopt, host.answer):
+        with pytest.raises(ProtocolError):
+            ask_with(data)
+    with pytest.raises(ProtocolError):
+        from_bytes(data, Answers)
