@@ -10,7 +10,9 @@ team's, ledger and all. Starting the hosts is told apart: it happens once a run.
 from __future__ import annotations
 
 import argparse
+import os
 import time
+from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -25,8 +27,9 @@ from collabtop.teams.ray_cluster import joined_cluster
 EXCHANGES = 200
 
 
-def exchange_milliseconds(teams: list[ct.Team], agents: int) -> list[float]:
-    """The median exchange of each team, measured in turn."""
+def exchange_milliseconds(local: ct.LocalTeam, ray: ct.RayTeam, agents: int) -> tuple[float, float, float]:
+    """The median exchange of both teams, measured in turn, and the megabytes of the larger host."""
+    teams: tuple[ct.Team, ...] = (local, ray)
     arms = ct.BernoulliArms([0.9, 0.1])
     setup = Setup(ct.Problem(n=2, m=1, agents=agents, horizon=10 * EXCHANGES), seed=1)
     times: list[list[float]] = [[] for _ in teams]
@@ -38,17 +41,24 @@ def exchange_milliseconds(teams: list[ct.Team], agents: int) -> list[float]:
                 began = time.perf_counter()
                 team.ask_all(Pull(None, np.array([1])), Means)
                 its.append(time.perf_counter() - began)
+        memory = max(megabytes(process) for _, process, _ in ray.whereabouts())
     finally:
         for team in teams:
             team.close()
-    return [1000 * median(its) for its in times]
+    return 1000 * median(times[0]), 1000 * median(times[1]), memory
+
+
+def megabytes(process: int) -> float:
+    """What a process of this machine has in memory."""
+    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def exchanges(hosts: int) -> Table:
-    table = Table("agents", "local, ms", "ray, ms", "ray / local", title=f"An exchange, {hosts} hosts")
+    columns = ("agents", "local, ms", "ray, ms", "ray / local", "a host, MB")
+    table = Table(*columns, title=f"An exchange, {hosts} hosts")
     for agents in (10, 100, 1000):
-        local, ray = exchange_milliseconds([ct.LocalTeam(), ct.RayTeam(hosts=hosts)], agents)
-        table.add_row(f"{agents:,}", f"{local:.2f}", f"{ray:.2f}", f"{ray / local:.1f}")
+        local, ray, memory = exchange_milliseconds(ct.LocalTeam(), ct.RayTeam(hosts=hosts), agents)
+        table.add_row(f"{agents:,}", f"{local:.2f}", f"{ray:.2f}", f"{ray / local:.1f}", f"{memory:.0f}")
     return table
 
 

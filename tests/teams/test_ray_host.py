@@ -86,8 +86,9 @@ def test_a_sign_of_life_brings_what_was_drawn_and_what_failed():
     adopt(host, [(0, 0), (1, 0)])
     assert from_bytes(host.beat(), Beat) == Beat(False, [])
     said = answers(host, ask(1))
-    assert [(it.kind, it.candidate) for it in said.faults if not it.is_halt] == [("PullError", "bad")]
-    error = said.faults[0].error()
+    met = [it for it in said.faults if not it.is_halt]  # the other agent may have been told to stop, or met it too
+    assert {(it.kind, it.candidate) for it in met} == {("PullError", "bad")}
+    error = met[0].error()
     assert isinstance(error, ct.PullError)
     assert "in pull" in error.__notes__[0]
     kinds = {type(it) for it in said.items}

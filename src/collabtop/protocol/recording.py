@@ -159,7 +159,7 @@ class Tape:
     def sums(self, source: Arms, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Pull arms that give sums, or take the sums from the checkpoint."""
         asked = _bytes(arms), _bytes(np.broadcast_to(times, arms.shape))
-        known = self._known_sums.get((draws.agent, draws.made)) if len(arms) else None
+        known = self._known_sums.get((draws.agent, draws.made))
         if known is not None and (known.arms, known.times) != asked:
             raise FileError(f"the checkpoint does not fit: agent {draws.agent} pulled other candidates there")
         if known is not None and not source.repeatable:
@@ -169,8 +169,7 @@ class Tape:
             sums = source.pull(arms, times, draws)
             if known is not None and known.sums != sums.astype("<f8").tobytes():
                 raise FileError("the checkpoint does not fit: the arms give other rewards than they did")
-            # An agent without arms draws nothing: a record of it would have the number of the next one.
-            if known is None and self._log is not None and len(arms):
+            if known is None and self._log is not None:
                 body = sums.astype("<f8").tobytes()
                 self._log.append(Sums(draws.agent, draws.made, *asked, body, _state(draws.bulk)))
         count = int(np.broadcast_to(times, arms.shape).sum())

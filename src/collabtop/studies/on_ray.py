@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -23,10 +23,13 @@ def on_ray(study: Study, chunks: Sequence[Chunk], *, address: str | None, at_onc
     with joined_cluster(address, at_once or 1) as cluster:
         cpus = int(cluster.ray.cluster_resources().get("CPU", 1))
         # Twice the CPUs, so that a task is waiting when one is done.
-        yield _made(cluster, study, list(chunks), at_once or 2 * cpus)
+        with closing(_made(cluster, study, list(chunks), at_once or 2 * cpus)) as made:
+            yield made
 
 
-def _made(cluster: Cluster, study: Study, left: list[Chunk], at_once: int) -> Made:
+def _made(
+    cluster: Cluster, study: Study, left: list[Chunk], at_once: int
+) -> Generator[tuple[Chunk, list[Row]], None, None]:
     ray = cluster.ray
     task = ray.remote(_work).options(num_cpus=1, max_retries=_RETRIES)
     folders = ray.put(module_folders())

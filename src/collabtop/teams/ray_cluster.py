@@ -184,8 +184,9 @@ def placed(cluster: Cluster, hosts: int, resources: Mapping[str, float], limit: 
             )
         yield group
     finally:
-        with contextlib.suppress(Exception):  # the cluster may be gone, and the group with it
-            util.remove_placement_group(group)
+        if ray.is_initialized():  # else the group is gone, and asking would start another Ray
+            with contextlib.suppress(Exception):
+                util.remove_placement_group(group)
 
 
 def _amounts(resources: Mapping[str, float]) -> dict[str, float]:

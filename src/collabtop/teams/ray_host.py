@@ -142,6 +142,8 @@ class AgentHost:
         """Let go of what pulling took."""
         self.halt()
         self._arms.close()
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _arms_for(self, known: list[Rewards | Sums]) -> Arms:
         if self._arms.repeatable and not (self._terms.recorded or self._terms.watched):
