@@ -25,7 +25,7 @@ _CREWS = (2, 10, 50)
 _LOCAL_CREWS = (10, 20, 30, 40, 50, 70, 100)
 _IID_RUNS, _LOCAL_RUNS = 3, 100
 # Times the smallest horizon: a few pulls an arm, where most arms tie, and so many that hardly any do.
-_ROOMS = (4, 4_096)
+ROOMS = (4, 4_096)
 
 _SEARCH = ("Sample", "Values", "Narrow", "Window", "CountTies", "Tied")
 # Said once a run, before the first round's work or after the last local one's: no part of a round's step.
@@ -41,8 +41,8 @@ def growth_study(*, seed: int, powers: Iterable[int] = _POWERS, crews: Iterable[
         arms = {f"n = 2^{power}": uniform_means(n, seed=power)}
         for k in crews:
             iid, other = CollabTopIID(), CollabTopNonIID()
-            studies += [_study(arms, iid, n, m, k, _IID_RUNS, seed, room) for m in (1, 64) for room in _ROOMS]
-            studies.append(_study(arms, other, n, 1, k, 1, seed, _ROOMS[0]))  # its words are the same in every run
+            studies += [_study(arms, iid, n, m, k, _IID_RUNS, seed, room) for m in (1, 64) for room in ROOMS]
+            studies.append(_study(arms, other, n, 1, k, 1, seed, ROOMS[0]))  # its words are the same in every run
     return added(studies)
 
 

@@ -11,6 +11,7 @@ from collabtop.problem import error_bound
 from collabtop.report.bounds import bound_horizon, corollary_holds_from, printed_special_arm_wins_from
 from collabtop.report.evidence import PRINTED, PRINTED_NON_IID, Evidence, Growth, Line, RoundCost
 from collabtop.report.experiments import AGENTS, IID
+from collabtop.report.growth import ROOMS
 from collabtop.report.names import paper_name
 from collabtop.report.verdicts import Statement, Verdict, together
 from collabtop.studies.table import PointSummary, wilson
@@ -75,7 +76,9 @@ def t2(evidence: Evidence) -> Statement:
         tuple(found),
         together(verdicts),
         f"Holds: the cost divided by the formula is on average no more than {_GROWS} times larger at the largest n "
-        "than at the smallest. Counted in the ledger, all numbers in both directions",
+        "than at the smallest. Counted in the ledger, all numbers in both directions. Regime: horizons of "
+        f"{' and '.join(f'{room:,}' for room in ROOMS)} times the smallest; at the shorter ones most arms tie, which "
+        "takes more words, and the longer ones were added after that was seen",
     )
 
 
