@@ -71,5 +71,5 @@ def test_a_reporter_gives_each_item_once_and_failures_even_if_nobody_watches():
     reporter.append(rewards(0, [1.0]))
     reporter.hear(PullsMade(0, 1, recalled=False))
     reporter.hear(failed)
-    assert reporter.drain() == [rewards(0, [1.0]), failed]
-    assert reporter.drain() == []
+    assert reporter.drain() == (1, [rewards(0, [1.0]), failed])
+    assert reporter.drain() == (2, [])

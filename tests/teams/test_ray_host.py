@@ -84,7 +84,7 @@ def test_a_sign_of_life_brings_what_was_drawn_and_what_failed():
 
     host = make_host(ct.FunctionArms(["good", "bad"], pull))
     adopt(host, [(0, 0), (1, 0)])
-    assert from_bytes(host.beat(), Beat) == Beat(False, [])
+    assert from_bytes(host.beat(), Beat) == Beat(2, False, [])
     said = answers(host, ask(1))
     met = [it for it in said.faults if not it.is_halt]  # the other agent may have been told to stop, or met it too
     assert {(it.kind, it.candidate) for it in met} == {("PullError", "bad")}
@@ -96,7 +96,7 @@ def test_a_sign_of_life_brings_what_was_drawn_and_what_failed():
     assert from_bytes(host.beat(), Beat).is_failing
 
 
-@pytest.mark.parametrize("data", [b"", b"\x93\x01\x02\x03", to_bytes(Beat(False, []))[:-1]])
+@pytest.mark.parametrize("data", [b"", b"\x93\x01\x02\x03", to_bytes(Beat(1, False, []))[:-1]])
 def test_bytes_that_are_no_letter_are_refused(data):
     host = make_host(ct.BernoulliArms([0.9, 0.1]))
     for ask_with in (host.adopt, host.answer):

@@ -7,6 +7,7 @@ Answers    up: replies, what went wrong, agents that are not (or no longer) here
 Beat       up: a sign of life, and a report of what was drawn meanwhile
 =========  ====================================================================================
 
+What goes up is numbered by its host: a reply counts only after all that was drawn for it has arrived.
 Requests go down in the envelopes of `envelope`, all that are for one host together.
 """
 
@@ -79,6 +80,7 @@ class Adoption(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 class Adopted(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The agents are there."""
 
+    number: int
     said: dict[int, list[bytes]]
     """What each agent answered to the requests it was given again, as digests."""
     faults: list[Fault]
@@ -88,6 +90,7 @@ class Adopted(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 class Answers(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """What became of some requests."""
 
+    number: int
     replies: list[SealedReply]
     faults: list[Fault]
     forgotten: list[int]
@@ -98,6 +101,7 @@ class Answers(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 class Beat(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A sign of life."""
 
+    number: int
     is_failing: bool
     """Whether an agent met an error, and the others are about to stop."""
     items: list[Item]
@@ -114,8 +118,8 @@ def to_bytes(letter: Adoption | Adopted | Answers | Beat) -> bytes:
 def from_bytes(data: bytes, kind: type[_Letter]) -> _Letter:
     """Read a letter back; anything else is refused.
 
-    >>> from_bytes(to_bytes(Beat(False, [])), Beat)
-    Beat(is_failing=False, items=[])
+    >>> from_bytes(to_bytes(Beat(1, False, [])), Beat)
+    Beat(number=1, is_failing=False, items=[])
     """
     try:
         return msgspec.msgpack.decode(data, type=kind)

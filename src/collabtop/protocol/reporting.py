@@ -20,6 +20,7 @@ class Reporter:
         self._records, self._watched = records, watched
         self._lock = threading.Lock()
         self._items: list[Item] = []
+        self._drained = 0
 
     def append(self, record: Record) -> None:
         """Take in a record of a tape."""
@@ -33,11 +34,12 @@ class Reporter:
             with self._lock:
                 self._items.append(event)
 
-    def drain(self) -> list[Item]:
-        """All since the last time."""
+    def drain(self) -> tuple[int, list[Item]]:
+        """All since the last time, and which time this is: several may ask, and rewards have an order."""
         with self._lock:
             items, self._items = self._items, []
-        return items
+            self._drained += 1
+            return self._drained, items
 
 
 class Inbox:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -20,6 +20,8 @@ from collabtop.protocol.hosting import Adopted, Adoption, Answers, Beat, Fault, 
 from collabtop.protocol.ledger import Transport
 from collabtop.protocol.replaying import ReplayBook
 from collabtop.protocol.reporting import Inbox
+
+Letter = Adopted | Answers | Beat
 
 _GRACE = 1.0
 """Seconds that pulls under way get to finish when somebody wants to stop."""
@@ -46,24 +48,35 @@ class Host:
         self.agents: set[int] = set()
         self.calls: dict[Any, tuple[str, list[int]]] = {}
         """What is under way: "adopt" or "answer", and for which agents."""
-        self.finished: list[Any] = []
-        """Calls that are over, and wait for the sign of life that was asked for before."""
         self.beat: Any = None
         """A sign of life that was asked for ..."""
         self.since = 0.0
         """... and since when; without one, when it was last asked something or heard of."""
+        self.arrived: dict[int, tuple[Letter, list[int]]] = {}
+        """What it sent, by number, as far as something sent before it is still to come."""
+        self.taken = 0
+        """The number of the last that was taken in."""
 
     def call(self, what: str, data: bytes, agents: list[int]) -> None:
         """Ask for something; the answer comes later."""
-        if not self.calls:
+        if not self.is_busy:
             self.since = monotonic()
         self.calls[getattr(self.actor, what).remote(data)] = what, agents
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is still to come."""
+        return bool(self.calls) or self.beat is not None
+
     def awaited(self) -> list[Any]:
-        """What to wait for. A sign of life asked for earlier may hold older rewards, so it comes first."""
-        if self.beat is not None:
-            return [self.beat] if self.finished else [*self.calls, self.beat]
-        return list(self.calls)
+        """What to wait for."""
+        return list(self.calls) if self.beat is None else [*self.calls, self.beat]
+
+    def in_order(self) -> Iterator[tuple[Letter, list[int]]]:
+        """What has arrived and has its turn."""
+        while (next_one := self.arrived.pop(self.taken + 1, None)) is not None:
+            self.taken += 1
+            yield next_one
 
 
 class _Gone(Exception):  # noqa: N818  (not an error yet: its agents may be rebuilt)
@@ -92,6 +105,7 @@ class Crew:
         self._faults: list[Fault] = []
         self._losses: Counter[int] = Counter()
         self._stopping = False
+        self._lost_while_stopping: AgentLostError | None = None
 
     # -- what a team does
 
@@ -136,7 +150,7 @@ class Crew:
 
     def _until_quiet(self) -> None:
         try:
-            while any(host.calls for host in self._hosts):
+            while any(host.is_busy for host in self._hosts):
                 self._listen()
         except BaseException:
             self._stop()
@@ -145,12 +159,14 @@ class Crew:
         # An agent that was only told to stop is not what went wrong.
         for fault in sorted(self._faults, key=lambda it: (it.is_halt, it.agent)):
             raise fault.error()
+        if self._lost_while_stopping is not None:
+            raise self._lost_while_stopping
 
     def _listen_for(self, seconds: float) -> None:
         """Take in rewards of the pulls that end within these seconds; a second Ctrl-C is not for us to keep."""
         until = monotonic() + seconds
         with suppress(Exception):
-            while any(host.calls for host in self._hosts) and monotonic() < until:
+            while any(host.is_busy for host in self._hosts) and monotonic() < until:
                 self._listen()
 
     def _listen(self) -> None:
@@ -165,22 +181,26 @@ class Crew:
                 self._replace(host, str(gone))
 
     def _hear(self, host: Host, ready: list[Any]) -> None:
-        if host.beat is not None and host.beat in ready:
-            beat = from_bytes(self._fetch(host.beat), Beat)
-            host.beat, host.since = None, monotonic()
-            self._inbox.take(beat.items)
-            if beat.is_failing:
-                self._stop()
-        host.finished += [ref for ref in ready if ref in host.calls]
-        if host.beat is None:
-            for ref in host.finished:
-                self._take(host, *host.calls.pop(ref), self._fetch(ref))
-            host.finished.clear()
-        if not host.calls:
-            return
+        for ref in [ref for ref in host.awaited() if ref in ready]:
+            if ref == host.beat:
+                letter: Letter = from_bytes(self._fetch(ref), Beat)
+                agents: list[int] = []
+                host.beat, host.since = None, monotonic()
+            else:
+                what, agents = host.calls.pop(ref)
+                data = self._fetch(ref)
+                letter = from_bytes(data, Answers) if what == "answer" else from_bytes(data, Adopted)
+            host.arrived[letter.number] = letter, agents
+            if letter.number <= host.taken:  # it counts from the beginning again
+                raise _Gone("its host has lost its state")
+        for letter, agents in host.in_order():
+            self._take(host, letter, agents)
+        if host.arrived and not host.is_busy:
+            raise _Gone("what its host sent did not all arrive")
         silent = monotonic() - host.since
-        if host.beat is None and silent >= self._patience.beat:
-            host.beat, host.since = host.actor.beat.remote(), monotonic()
+        if host.beat is None:
+            if host.calls and silent >= self._patience.beat:
+                host.beat, host.since = host.actor.beat.remote(), monotonic()
         elif silent > self._patience.silence and not self._is_there_after_all(host):
             raise _Gone(f"its host gave no sign of life for {self._patience.silence:g} s")
 
@@ -201,9 +221,12 @@ class Crew:
 
     # -- what hosts say
 
-    def _take(self, host: Host, what: str, agents: list[int], data: bytes) -> None:
-        letter = from_bytes(data, Answers) if what == "answer" else from_bytes(data, Adopted)
+    def _take(self, host: Host, letter: Letter, agents: list[int]) -> None:
         self._inbox.take(letter.items)
+        if isinstance(letter, Beat):
+            if letter.is_failing:
+                self._stop()
+            return
         self._faults += letter.faults
         if isinstance(letter, Answers):
             if letter.forgotten:
@@ -213,7 +236,7 @@ class Crew:
                 self._replies[reply.agent] = reply
         if self._faults:
             self._stop()
-        elif isinstance(letter, Adopted):
+        elif isinstance(letter, Adopted) and not self._stopping:
             for agent in agents:
                 self._book.check(agent, letter.said[agent])
             if again := [agent for agent in agents if self._book.is_waiting(agent)]:
@@ -237,9 +260,10 @@ class Crew:
     def _replace(self, host: Host, why: str) -> None:
         self._hosts.remove(host)
         self._end(host)
-        if self._stopping:
-            return
         lost = sorted(host.agents)
+        if self._stopping:
+            self._lost_while_stopping = self._lost(lost[0], host, why, "an error is about to end the run")
+            return
         for agent in lost:
             self._losses[agent] += 1
             if self._losses[agent] > self._patience.recoveries:

@@ -105,7 +105,8 @@ class AgentHost:
         outcomes = [take_on(agent) for agent in epochs]
         said = {agent: it for agent, it in zip(epochs, outcomes, strict=True) if not isinstance(it, Fault)}
         faults = [it for it in outcomes if isinstance(it, Fault)]
-        return to_bytes(Adopted(said, faults, self._reporter.drain()))
+        number, items = self._reporter.drain()
+        return to_bytes(Adopted(number, said, faults, items))
 
     def answer(self, data: bytes) -> bytes:
         """Let agents answer, up to the agreed number at once; when one fails the others stop after their pull."""
@@ -118,11 +119,13 @@ class AgentHost:
         outcomes = self._each(self._outcome, present)
         replies = [seal_reply(it, self._members[it.agent][0]) for it in outcomes if isinstance(it, Reply)]
         faults = [it for it in outcomes if isinstance(it, Fault)]
-        return to_bytes(Answers(replies, faults, forgotten, self._reporter.drain()))
+        number, items = self._reporter.drain()
+        return to_bytes(Answers(number, replies, faults, forgotten, items))
 
     def beat(self) -> bytes:
         """Say that this process lives, and what was drawn since the last time."""
-        return to_bytes(Beat(self._failing.is_set(), self._reporter.drain()))
+        number, items = self._reporter.drain()
+        return to_bytes(Beat(number, self._failing.is_set(), items))
 
     def halt(self) -> None:
         """Let every agent stop after the pull under way."""
