@@ -17,7 +17,7 @@ import numpy as np
 from collabtop.algorithms.dealing import balanced_time
 from collabtop.problem import Problem
 
-_LOCAL_SHRINK = 1.05
+_LOCAL_SHRINK = 1.08
 _SHARED_SHRINK = 1.75
 _NONIID_SHRINK = 1.5
 _SPARE = 3
