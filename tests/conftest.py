@@ -6,6 +6,8 @@ import logging
 import tempfile
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,13 @@ class ThreeNodes:
         """Kill a node, its hosts and all, as a power cut would."""
         (doomed,) = (it for it in self._others if it.node_id.startswith(node))
         self._others.remove(doomed)
+        psutil = import_module("psutil")  # Ray brings it
+        (raylet,) = doomed.all_processes["raylet"]
+        hosts = psutil.Process(raylet.process.pid).children(recursive=True)
         self._cluster.remove_node(doomed, allow_graceful=False)
+        for process in hosts:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
 
     def others(self) -> list[str]:
         """The nodes that can be killed, by the first letters of their names."""

@@ -83,11 +83,11 @@ def test_a_host_killed_in_the_middle_of_a_pull_is_made_up_for(tmp_path):
     result, pull, seconds = disturbed(kill, tmp_path)
     # Two agents were lost, each with what it drew since the last sign of life.
     check_undisturbed(result, pull, tmp_path, paid_twice=2 * 12)
-    assert seconds < 20
+    assert seconds < 30
 
 
 def test_a_node_killed_in_the_middle_of_a_round_is_made_up_for(tmp_path, three_nodes):
-    pull, team = Counted(tmp_path / "calls"), ct.RayTeam(hosts=3, beat=0.1, silence=5)
+    pull, team = Counted(tmp_path / "calls", seconds=0.1), ct.RayTeam(hosts=3, beat=0.1, silence=5)
 
     def kill(_):
         named = [re.search(r"\((\w+)\)", node).group(1) for node, _, _ in team.whereabouts()]
@@ -95,10 +95,10 @@ def test_a_node_killed_in_the_middle_of_a_round_is_made_up_for(tmp_path, three_n
 
     began = time.monotonic()
     try:
-        result = run(pull, team, checkpoint=tmp_path / "run.ctlog", on_event=after(60, team, kill))
+        result = run(pull, team, checkpoint=tmp_path / "run.ctlog", on_event=after(30, team, kill))
     finally:
         three_nodes.mend()
-    check_undisturbed(result, pull, tmp_path, paid_twice=2 * 30)
+    check_undisturbed(result, pull, tmp_path, paid_twice=2 * 10)
     assert time.monotonic() - began < 40
 
 
@@ -110,18 +110,18 @@ def test_a_frozen_host_is_noticed_within_the_stated_silence_and_made_up_for(tmp_
         os.kill(host[1], signal.SIGSTOP)
 
     try:
-        result, pull, seconds = disturbed(freeze, tmp_path, silence=2)
+        result, pull, seconds = disturbed(freeze, tmp_path, silence=4)
     finally:
         for process in frozen:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
     check_undisturbed(result, pull, tmp_path, paid_twice=2 * 12)
-    assert 2 < seconds < 20
+    assert 4 < seconds < 30
 
 
 def test_a_slow_pull_is_not_taken_for_a_frozen_host(tmp_path):
-    pull = Counted(tmp_path / "calls", seconds=1.5)
-    team = ct.RayTeam(hosts=2, beat=0.1, silence=0.5)
+    pull = Counted(tmp_path / "calls", seconds=2.5)
+    team = ct.RayTeam(hosts=2, beat=0.1, silence=2)
     result = ct.identify(MEANS[:2], 1, pull=pull, agents=2, horizon=2, algorithm="uniform", seed=5, team=team)
     assert len(pull.calls()) == result.pulls == 4
     assert result.ledger.transport.repeats == 0
