@@ -12,8 +12,6 @@ import pytest
 import collabtop as ct
 from collabtop.testing import ConstantArms
 
-pytestmark = pytest.mark.xdist_group("ray")
-
 
 def make_study(arms=None, runs=30):
     arms = arms or ct.BernoulliArms([0.9, 0.6, 0.5, 0.3])

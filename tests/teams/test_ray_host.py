@@ -14,7 +14,9 @@ from collabtop.protocol.envelope import pack_shared, seal_requests
 from collabtop.protocol.hosting import Adopted, Adoption, Answers, Beat, from_bytes, to_bytes
 from collabtop.protocol.log import Rewards
 from collabtop.protocol.messages import Pull, Request
-from collabtop.protocol.replaying import digest_of
+from collabtop.protocol.recording import RecordedArms
+from collabtop.protocol.replaying import ReplayBook, digest_of
+from collabtop.protocol.reporting import Inbox
 from collabtop.teams.ray_host import AgentHost, Terms
 
 PROBLEM = ct.Problem(n=2, m=1, agents=2, horizon=100)
@@ -74,6 +76,80 @@ def test_a_rebuilt_agent_says_what_it_said_and_goes_on_as_it_would_have(arms):
     undisturbed = answers(first, ask(3)).replies[1]
     rebuilt = answers(second, ask(3, agents=[1], epochs=(0, 1))).replies[0]
     assert rebuilt == msgspec.structs.replace(undisturbed, epoch=1)
+
+
+class RebuiltEveryTime(ct.Team):
+    """All agents are lost before every exchange, and rebuilt in a new host from what is known of them."""
+
+    def open(self, arms, setup):
+        arms, tape = (arms.source, arms.tape) if isinstance(arms, RecordedArms) else (arms, None)
+        self._arms, self._setup = arms, msgspec.msgpack.encode(setup)
+        self._book = ReplayBook(self.agents)
+        self._inbox = Inbox(self.agents, tape, self._book, repeatable=arms.repeatable)
+
+    def deliver(self, requests):
+        agents = range(self.agents)
+        for agent in agents:
+            self._book.lose(agent)
+            self._inbox.begin_life(agent)
+        terms = msgspec.msgpack.encode(Terms(1, recorded=True, watched=True))
+        host = AgentHost([], self._setup, terms)
+        host.equip(self._arms)
+        lives = [(agent, self._book.epochs[agent]) for agent in agents]
+        history = [it for agent in agents for it in self._book.history(agent)]
+        adopted = adopt(host, lives, history, [it for agent in agents for it in self._book.records[agent]])
+        self._inbox.take(adopted.items)
+        for agent in agents:
+            self._book.check(agent, adopted.said[agent])
+        for sealed in seal_requests(list(requests), self._book.epochs):
+            self._book.asked(sealed)
+        said = answers(host, [self._book.latest(request.agent) for request in requests])
+        self._inbox.take(said.items)
+        for reply in said.replies:
+            self._book.answered(reply)
+        host.close()
+        return [reply.open() for reply in said.replies]
+
+
+class Urns(ct.Arms):
+    """Arms of a user's own that nobody may draw from twice."""
+
+    drawn = 0
+
+    def pull(self, arms, times, draws):
+        Urns.drawn += int(np.broadcast_to(times, arms.shape).sum())
+        return draws.bulk.binomial(np.broadcast_to(times, arms.shape), 0.2 + 0.05 * arms).astype(float)
+
+
+class CountedFunction:
+    """A function that counts its calls."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, mean, rng):
+        self.calls += 1
+        return rng.random() < mean
+
+
+@pytest.mark.parametrize("algorithm", ct.available_algorithms())
+def test_agents_rebuilt_before_every_exchange_give_the_undisturbed_run_and_pay_for_nothing_twice(algorithm):
+    m, agents = (1, 1) if algorithm in ("sar", "sequential-halving", "kl-lucb") else (2, 3)
+    asked = {"agents": agents, "horizon": 120, "algorithm": algorithm, "seed": 6}
+    function = CountedFunction()
+    for make in (
+        lambda: ct.BernoulliArms(np.linspace(0.2, 0.8, 8)),
+        lambda: ct.FunctionArms(np.linspace(0.2, 0.8, 8).tolist(), function),
+        lambda: Urns(8),
+    ):
+        local = ct.identify(make(), m, **asked)
+        function.calls = Urns.drawn = 0
+        events = []
+        rebuilt = ct.identify(make(), m, team=RebuiltEveryTime(), on_event=events.append, **asked)
+        assert (rebuilt, rebuilt.ledger) == (local, local.ledger)
+        assert sum(it.pulls for it in events if isinstance(it, PullsMade)) == local.pulls
+        assert function.calls in (0, local.pulls)
+        assert Urns.drawn in (0, local.pulls)
 
 
 def test_a_sign_of_life_brings_what_was_drawn_and_what_failed():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 
@@ -13,7 +14,7 @@ from collabtop.events import PullFailed, PullsMade
 from collabtop.protocol.log import Rewards, read_log
 from collabtop.testing import check_team
 
-pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.usefixtures("three_nodes")]
+pytestmark = pytest.mark.usefixtures("three_nodes")
 
 FOR_ONE_AGENT = ("sar", "sequential-halving", "kl-lucb")
 MEANS = [0.2, 0.35, 0.5, 0.65, 0.8]
@@ -137,6 +138,32 @@ def test_failures_and_retries_are_counted_and_told_as_on_the_local_team():
     assert ray == local
     assert ray[1]
     assert ray[2] > 0
+
+
+@ct.batch
+async def score_batch_async(mean, times, rng):
+    await asyncio.sleep(0.01)
+    return (rng.random(times) < mean).astype(float)
+
+
+def hangs(mean, rng):
+    if mean == 0.2:
+        time.sleep(60)
+    return mean
+
+
+def test_an_async_function_in_batch_form_gives_the_local_run():
+    asked = {"pull": score_batch_async, "agents": 4, "horizon": 60, "seed": 3}
+    ray, local = (ct.identify(MEANS, 2, team=team, **asked) for team in (ct.RayTeam(hosts=2), "local"))
+    assert (ray, ray.ledger) == (local, local.ledger)
+
+
+def test_a_pull_that_takes_too_long_is_ended_in_its_host():
+    policy = ct.PullPolicy(time_limit=1, failures="zero")
+    asked = {"pull": hangs, "policy": policy, "agents": 2, "horizon": 5, "algorithm": "uniform", "seed": 1}
+    result = ct.identify(MEANS, 1, team=ct.RayTeam(hosts=1), **asked)
+    assert result.top == ["0.8"]
+    assert result.failures == {"0.2": 2}
 
 
 def test_a_budget_says_what_was_spent():
