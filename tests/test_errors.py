@@ -43,7 +43,8 @@ def test_an_error_can_be_sent_from_one_process_to_another(name):
         "HorizonError": (7,),
         "PullError": ("b",),
         "BudgetError": (7.5,),
-        "AgentsLostError": (frozenset({1}),),
+        "AgentsGoneError": (frozenset({1}),),
+        "AgentLostError": (3, "node"),
     }.get(name, ())
     error = ALL[name]("what happened", *extra)
     there = pickle.loads(pickle.dumps(error))

@@ -29,7 +29,8 @@ from collabtop.arms import PullPolicy as PullPolicy
 from collabtop.arms import batch as batch
 from collabtop.arms import read_arms as read_arms
 from collabtop.arms import read_rewards as read_rewards
-from collabtop.errors import AgentsLostError as AgentsLostError
+from collabtop.errors import AgentLostError as AgentLostError
+from collabtop.errors import AgentsGoneError as AgentsGoneError
 from collabtop.errors import BudgetError as BudgetError
 from collabtop.errors import CheckpointError as CheckpointError
 from collabtop.errors import CollabtopError as CollabtopError
@@ -64,6 +65,7 @@ from collabtop.sites.team import SitesTeam as SitesTeam
 from collabtop.studies.grid import Study as Study
 from collabtop.studies.table import StudyTable as StudyTable
 from collabtop.teams.in_process import LocalTeam as LocalTeam
+from collabtop.teams.ray_team import RayTeam as RayTeam
 from collabtop.teams.threads import ThreadsTeam as ThreadsTeam
 
 __version__ = "0.1.0"

@@ -10,9 +10,10 @@
      |    +-- UnknownAlgorithmError    no algorithm has that name
      |    +-- FileError                a file is missing, unreadable or malformed
      +-- PullError (RuntimeError)      the user's own function failed or gave no reward in [0, 1]
+     +-- AgentLostError (RuntimeError) an agent elsewhere was lost, and could not be rebuilt
      +-- CheckpointError (RuntimeError) a checkpoint could not be written; what is in it is whole
      +-- SiteError (RuntimeError)      a remote site is missing, gone, or was turned away; the log is whole
-     |    +-- AgentsLostError          agents are gone for good, and this step cannot do without them
+     |    +-- AgentsGoneError          agents are gone for good, and this step cannot do without them
      +-- StudyError (RuntimeError)     a study could not go on; run again, it resumes where it was
      +-- ProtocolError (RuntimeError)  agents and coordinator disagree: a defect, never the user's fault
 """
@@ -75,6 +76,17 @@ class PullError(CollabtopError, RuntimeError):
         return type(self), (str(self), self.candidate)
 
 
+class AgentLostError(CollabtopError, RuntimeError):
+    """An agent that runs elsewhere was lost for good: `agent` is its number, `node` where it was."""
+
+    def __init__(self, message: str, agent: int, node: str) -> None:
+        super().__init__(message)
+        self.agent, self.node = agent, node
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.agent, self.node)
+
+
 class CheckpointError(CollabtopError, RuntimeError):
     """A checkpoint could not be written (a full disk); what is in it is whole, and the run can be resumed."""
 
@@ -83,7 +95,7 @@ class SiteError(CollabtopError, RuntimeError):
     """A site did not come, dropped off for good, declined or was turned away; the run can be resumed from its log."""
 
 
-class AgentsLostError(SiteError):
+class AgentsGoneError(SiteError):
     """Agents are gone for good in the middle of a run that may go on without them; `agents` are their numbers."""
 
     def __init__(self, message: str, agents: frozenset[int]) -> None:

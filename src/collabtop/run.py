@@ -30,6 +30,7 @@ from collabtop.protocol.team import Team
 from collabtop.result import Result, observed_of
 from collabtop.spending import Cost, Spending, checked_budget, costs_of, horizon_for, spent_on, worst_case
 from collabtop.teams.in_process import LocalTeam
+from collabtop.teams.ray_team import RayTeam
 from collabtop.teams.threads import ThreadsTeam
 from collabtop.teams.wrapped import LoggedTeam, WatchedTeam
 
@@ -80,7 +81,8 @@ def identify(
             best for the kind of arms.
         options: options of an algorithm given by name.
         seed: the same seed gives the same run, on every team; left out, one is drawn and reported.
-        team: where the agents run: `"local"` (one after the other), `"threads"` (in parallel), or a team object.
+        team: where the agents run: `"local"` (one after the other), `"threads"` (in parallel), `"ray"` (on a Ray
+            cluster), or a team object.
         checkpoint: a file that keeps every pull and every exchange; the same call, or `resume`, goes on from it.
         on_event: called with every event of the run, from one thread at a time.
         progress: show how far the run is, on stderr.
@@ -351,4 +353,6 @@ def make_team(team: str | Team) -> Team:
         return LocalTeam()
     if team == "threads":
         return ThreadsTeam()
-    raise InputError(f"team is {team!r}, but 'local', 'threads' or a team object is needed")
+    if team == "ray":
+        return RayTeam()
+    raise InputError(f"team is {team!r}, but 'local', 'threads', 'ray' or a team object is needed")

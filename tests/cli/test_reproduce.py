@@ -114,7 +114,7 @@ def test_the_same_command_again_makes_no_run_and_the_same_report(made, command, 
     def never(*_):
         raise AssertionError("a run was made again")
 
-    monkeypatch.setattr("collabtop.studies.runner._run_chunk", never)
+    monkeypatch.setattr("collabtop.studies.runner.run_chunk", never)
     result = run(*command, "--out", out)
     assert result.exit_code == 0
     assert "does not hold" in result.stdout

@@ -153,8 +153,8 @@ def test_a_full_disk_is_a_clear_error_and_the_study_goes_on_later(tmp_path, undi
 
 def test_no_run_is_made_that_the_journal_holds(tmp_path, monkeypatch):
     made = []
-    run_chunk = runner._run_chunk
-    monkeypatch.setattr(runner, "_run_chunk", lambda study, chunk: made.append(chunk.runs) or run_chunk(study, chunk))
+    run_chunk = runner.run_chunk
+    monkeypatch.setattr(runner, "run_chunk", lambda study, chunk: made.append(chunk.runs) or run_chunk(study, chunk))
 
     interrupted(small_study(), tmp_path, records=3)
     table = small_study().run(tmp_path, jobs=1)

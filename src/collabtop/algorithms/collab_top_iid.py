@@ -12,7 +12,7 @@ from collabtop.algorithms.dealing import balanced_time, check_time, pull_balance
 from collabtop.algorithms.elimination import settle, settle_rest
 from collabtop.algorithms.schedules import SCHEDULES, Schedule, ScheduleName
 from collabtop.algorithms.selection import collab_search
-from collabtop.errors import AgentsLostError, InputError
+from collabtop.errors import AgentsGoneError, InputError
 from collabtop.problem import Problem
 from collabtop.protocol import hashing
 from collabtop.protocol.hashing import draw_coefficients
@@ -78,7 +78,7 @@ class CollabTopIID(Algorithm):
                 r, to_accept = r + 1, to_accept - accepted
             if r > 0:
                 live = hand_over(team, schedule, board, open_arms=to_accept > 0)
-        except AgentsLostError:
+        except AgentsGoneError:
             live = take_back(team, schedule, board, coefficients)
             to_accept = problem.m - board.accepted
             r = next(q for q in range(r, len(sizes)) if sizes[q + 1] < len(live))
@@ -149,7 +149,7 @@ def take_back(team: Team, schedule: Schedule, board: Scoreboard, coefficients: I
         try:
             live = hand_over(team, schedule, board, open_arms=True)
             break
-        except AgentsLostError:  # one more: the others hand over the same again
+        except AgentsGoneError:  # one more: the others hand over the same again
             check_time(team, 1)
     taken_back = np.concatenate([hashing.hand(coefficients, n, agents, agent) for agent in sorted(team.lost)])
     if len(taken_back):

@@ -34,12 +34,12 @@ class Caller(Protocol):
         """Let go of threads and processes; attempts under way are given up."""
 
 
-def make_caller(trial: Trial, policy: PullPolicy) -> Caller:
-    """The way to call that fits the function and the policy."""
+def make_caller(trial: Trial, policy: PullPolicy, pack: Callable[[Any], bytes]) -> Caller:
+    """The way to call that fits the function and the policy; `pack` makes bytes of it for another process."""
     if trial.is_async:
         return LoopCaller(trial, policy)
     if policy.time_limit is not None:
-        return WorkerCaller(trial, policy)
+        return WorkerCaller(trial, policy, pack)
     return DirectCaller(trial, policy)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import threading
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -71,6 +72,8 @@ class CalledArms(Arms):
         super().__init__(len(candidates), labels=labels, agents=agents)
         self.policy = policy or PullPolicy()
         """What happens to pulls that fail."""
+        self.pack: Callable[[Any], bytes] = pickle.dumps
+        """How the function becomes bytes where a process of its own makes the pulls."""
         self._trial = trial
         self._batch = trial.batch
         self._caller: Caller | None = None
@@ -175,7 +178,7 @@ class CalledArms(Arms):
             return caller
         with self._lock:
             if self._caller is None:
-                self._caller = make_caller(self._trial, self.policy)
+                self._caller = make_caller(self._trial, self.policy, self.pack)
             return self._caller
 
     def __getstate__(self) -> dict[str, Any]:

@@ -23,11 +23,11 @@ _START_LIMIT = 60.0
 class WorkerCaller:
     """Hands attempts to processes, as many as there are agents pulling at once, and ends those that take too long."""
 
-    def __init__(self, trial: Callable[[Try], Any], policy: PullPolicy) -> None:
+    def __init__(self, trial: Callable[[Try], Any], policy: PullPolicy, pack: Callable[[Any], bytes]) -> None:
         assert policy.time_limit is not None
         self._limit, self._retry_on = policy.time_limit, policy.retry_on
         try:
-            self._cargo = pickle.dumps((trial, policy.retry_on))
+            self._cargo = pack((trial, policy.retry_on))
         except Exception as error:
             raise InputError(
                 f"pull cannot be sent to a process ({error}), which a time limit needs: define it at the top of "

@@ -14,6 +14,7 @@ from collabtop.cli.imports import load
 from collabtop.cli.option_values import read_options
 from collabtop.cli.output import examples, print_json, print_tables
 from collabtop.cli.run_options import (
+    AddressOption,
     FailureName,
     FailuresOption,
     Json,
@@ -24,6 +25,7 @@ from collabtop.cli.run_options import (
     TimeLimit,
     Wait,
     make_policy,
+    make_team,
     wants_progress,
 )
 
@@ -83,6 +85,7 @@ def identify(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same run; left out, one is drawn.")] = None,
     team: TeamOption = TeamName.local,
+    address: AddressOption = None,
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep every pull here; the same command goes on from it.")
     ] = None,
@@ -115,7 +118,7 @@ def identify(
             pull=function,
             policy=policy if function is not None else None,
             seed=seed,
-            team=team.value,
+            team=make_team(team, address),
             checkpoint=checkpoint,
             progress=wants_progress(progress),
         )

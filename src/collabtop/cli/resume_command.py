@@ -12,6 +12,7 @@ from collabtop.cli.errors import resumable
 from collabtop.cli.imports import load
 from collabtop.cli.output import examples, print_json, print_tables
 from collabtop.cli.run_options import (
+    AddressOption,
     FailureName,
     FailuresOption,
     Json,
@@ -22,6 +23,7 @@ from collabtop.cli.run_options import (
     TimeLimit,
     Wait,
     make_policy,
+    make_team,
     wants_progress,
 )
 
@@ -42,6 +44,7 @@ def resume(
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="The file of logged rewards.")] = None,
     replay: Annotated[bool, typer.Option("--replay", help="With --csv: use each reward once, in order.")] = False,
     team: TeamOption = TeamName.local,
+    address: AddressOption = None,
     retries: Retries = 0,
     wait: Wait = 0.5,
     time_limit: TimeLimit = None,
@@ -63,5 +66,5 @@ def resume(
     if pull is not None:
         given |= {"pull": load("--pull", pull), "policy": make_policy(retries, wait, time_limit, failures)}
     with resumable():
-        result = ct.resume(checkpoint, **given, team=team.value, progress=wants_progress(progress))
+        result = ct.resume(checkpoint, **given, team=make_team(team, address), progress=wants_progress(progress))
     print_json(result.to_dict()) if json else print_tables(result)

@@ -1,4 +1,4 @@
-"""Options that `identify` and `resume` have in common."""
+"""Options that `identify`, `resume` and `study` have in common."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class TeamName(StrEnum):
 
     local = "local"
     threads = "threads"
+    ray = "ray"
 
 
 class FailureName(StrEnum):
@@ -26,7 +27,11 @@ class FailureName(StrEnum):
     skip = "skip"
 
 
-TeamOption = Annotated[TeamName, typer.Option(help="Agents one after the other, or in parallel.")]
+TeamOption = Annotated[TeamName, typer.Option(help="Agents one after the other, in parallel, or on a Ray cluster.")]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="With --team ray: the cluster to join; left out, one is started here."),
+]
 Retries = Annotated[int, typer.Option(help="How often a failed pull is tried again.")]
 Wait = Annotated[float, typer.Option(help="Seconds before the first retry; later ones wait twice as long each.")]
 TimeLimit = Annotated[float | None, typer.Option(help="Seconds a pull may take.")]
@@ -35,6 +40,15 @@ ProgressOption = Annotated[
     bool | None, typer.Option("--progress/--no-progress", help="Show how far the run is; in a terminal by default.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON, and nothing else.")]
+
+
+def make_team(team: TeamName, address: str | None) -> str | ct.Team:
+    """The team that the options say."""
+    if address is None:
+        return team.value
+    if team is not TeamName.ray:
+        raise ct.InputError(f"--address goes with --team ray, and the team is {team.value}")
+    return ct.RayTeam(address=address)
 
 
 def make_policy(retries: int, wait: float, time_limit: float | None, failures: FailureName) -> ct.PullPolicy:

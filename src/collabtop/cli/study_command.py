@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from collabtop.cli.errors import resumable
 from collabtop.cli.output import examples, print_json, print_tables
+from collabtop.cli.run_options import AddressOption
 from collabtop.report.points_table import points_table
 from collabtop.studies.files import read_study
 
@@ -17,6 +19,7 @@ study_examples = examples(
     "collabtop study grid.toml",
     "collabtop study grid.toml --out results --jobs 4 --parquet",
     "collabtop study grid.toml --json",
+    "collabtop study grid.toml --team ray --address 10.0.0.1:6379",
 ) + (
     "\n\n[bold]A study file[/bold]\n\n"
     '  algorithms = \\["kzz", {name = "collab-top-iid", schedule = "full"}]\n\n'
@@ -27,12 +30,23 @@ study_examples = examples(
 )
 
 
+class StudyTeam(StrEnum):
+    """Where the runs are made."""
+
+    local = "local"
+    ray = "ray"
+
+
 def study(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The grid: arms, algorithms, m, agents, horizon.")],
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where results go; FILE-results beside the file if left out.")
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="How many processes; all cores if left out.")] = None,
+    team: Annotated[StudyTeam, typer.Option(help="Processes of this machine, or tasks on a Ray cluster.")] = (
+        StudyTeam.local
+    ),
+    address: AddressOption = None,
     parquet: Annotated[bool, typer.Option("--parquet", help="Also write rows.parquet (needs polars).")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the points as JSON, and nothing else.")] = False,
 ) -> None:
@@ -40,7 +54,7 @@ def study(
     grid = read_study(file)
     folder = out if out is not None else file.with_name(f"{file.stem}-results")
     with resumable():
-        table = grid.run(folder, jobs=jobs, progress=not json)
+        table = grid.run(folder, jobs=jobs, progress=not json, team=team.value, address=address)
     if parquet:
         table.to_parquet(folder / "rows.parquet")
     if json:

@@ -7,7 +7,7 @@ answer. Envelopes are bookkeeping of the transport: the ledger counts the messag
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -89,6 +89,42 @@ def unpack(data: bytes, kind: type[_Sealed]) -> list[_Sealed]:
     except (msgspec.DecodeError, ValueError) as error:
         raise ProtocolError(f"not envelopes: {error}") from None
     return sealed
+
+
+class _Shared(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Requests whose messages are kept once, however many of them hold it."""
+
+    messages: list[bytes]
+    requests: list[tuple[int, int, int, tuple[int, ...]]]
+
+
+def pack_shared(sealed: Iterable[SealedRequest]) -> bytes:
+    """Requests to many agents of one host as bytes: what is said to all of them travels once."""
+    places: dict[bytes, int] = {}
+    requests = [
+        (it.epoch, it.agent, it.number, tuple(places.setdefault(data, len(places)) for data in it.messages))
+        for it in sealed
+    ]
+    return _encoder.encode(_Shared(list(places), requests))
+
+
+def open_shared(data: bytes) -> list[tuple[int, Request]]:
+    """Read such requests back, each with its epoch; anything else is refused. Each message is decoded once.
+
+    >>> from collabtop.protocol.messages import PullHand
+    >>> asked = [Request(agent, 1, (PullHand(5),)) for agent in (0, 1)]
+    >>> open_shared(pack_shared(seal_requests(asked, epochs=[3, 0]))) == [(3, asked[0]), (0, asked[1])]
+    True
+    """
+    try:
+        shared = msgspec.msgpack.decode(data, type=_Shared)
+        messages = [wire.decode(message) for message in shared.messages]
+        return [
+            (epoch, Request(agent, number, tuple(messages[place] for place in places)))
+            for epoch, agent, number, places in shared.requests
+        ]
+    except (msgspec.DecodeError, ValueError, IndexError) as error:
+        raise ProtocolError(f"not requests: {error}") from None
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from time import monotonic
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from collabtop.arms.function import CalledArms
 from collabtop.arms.trials import Try
 from collabtop.errors import FileError
 from collabtop.events import Event, OnEvent, PullFailed, PullsMade
-from collabtop.protocol.log import Record, Rewards, RunLog, Sums
+from collabtop.protocol.log import Record, Rewards, Sums
 
 _SECONDS, _PULLS = 0.01, 4096
 """How long, and how many, rewards may wait for the next record: slow pulls are written one by one."""
@@ -25,11 +26,18 @@ _SECONDS, _PULLS = 0.01, 4096
 _NOTHING = np.empty(0)
 
 
+class Shelf(Protocol):
+    """Where records are put: a log on disk, or what a host sends to the coordinator."""
+
+    def append(self, record: Record) -> None:
+        """Put a record beside the others."""
+
+
 class Tape:
     """Rewards by agent and pull number: those of a checkpoint, those being drawn, and the pulls that failed."""
 
     def __init__(
-        self, log: RunLog | None, on_event: OnEvent | None, known: Sequence[Record] = (), failures: str = ""
+        self, log: Shelf | None, on_event: OnEvent | None, known: Sequence[Record] = (), failures: str = ""
     ) -> None:
         before = failures_in(known)
         if before is not None and before != failures:
@@ -38,6 +46,7 @@ class Tape:
                 "cannot go on with it"
             )
         self._log, self._on_event, self._failures = log, on_event, failures
+        self._records = known
         self._lock = threading.Lock()
         self._known = _rewards_by_agent(known)
         self._known_sums = {(it.agent, it.first): it for it in known if isinstance(it, Sums)}
@@ -51,7 +60,7 @@ class Tape:
     @property
     def known_pulls(self) -> int:
         """Pulls that the checkpoint holds."""
-        sums = sum(int(_ints(it.times).sum()) for it in self._known_sums.values())
+        sums = sum(pulls_in(it) for it in self._known_sums.values())
         return sum(len(rewards) for _, rewards in self._known.values()) + sums
 
     def tell(self, event: Event) -> None:
@@ -59,6 +68,41 @@ class Tape:
         if self._on_event is not None:
             with self._lock:
                 self._on_event(event)
+
+    # -- rewards drawn by agents elsewhere, who have tapes of their own
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether what is drawn has to be written down."""
+        return self._log is not None
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody wants to hear of it."""
+        return self._on_event is not None
+
+    def known_by_agent(self) -> dict[int, list[Rewards | Sums]]:
+        """What the checkpoint holds of each agent, for the agents to recall; failed pulls in it are counted here."""
+        by_agent: dict[int, list[Rewards | Sums]] = {}
+        for record in self._records:
+            if isinstance(record, Rewards | Sums):
+                by_agent.setdefault(record.agent, []).append(record)
+        for arms, rewards in self._known.values():
+            self.failed.update(arms[np.isnan(rewards)].tolist())
+        return by_agent
+
+    def take_in(self, record: Rewards | Sums) -> None:
+        """Keep what an agent elsewhere drew."""
+        if isinstance(record, Rewards):
+            arms, rewards = _joined_part(record)
+            self.failed.update(arms[np.isnan(rewards)].tolist())
+        if self._log is not None:
+            self._log.append(record)
+
+    def hear_of_failure(self, event: PullFailed) -> None:
+        """Count an attempt that failed elsewhere."""
+        self.retries += event.again
+        self.tell(event)
 
     # -- rewards one by one
 
@@ -160,13 +204,13 @@ class RecordedArms(Arms):
 
     def __init__(self, arms: Arms, tape: Tape) -> None:
         super().__init__(arms.n, labels=arms.labels, agents=arms.agents)
-        self._arms, self._tape = arms, tape
+        self.source, self.tape = arms, tape
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Pull, with the tape running."""
-        if isinstance(self._arms, CalledArms):
-            return self._arms.pull_and_record(arms, times, draws, self._tape)
-        return self._tape.sums(self._arms, arms, times, draws)
+        if isinstance(self.source, CalledArms):
+            return self.source.pull_and_record(arms, times, draws, self.tape)
+        return self.tape.sums(self.source, arms, times, draws)
 
 
 def failures_in(records: Sequence[Record]) -> str | None:
@@ -182,15 +226,24 @@ def _rewards_by_agent(records: Sequence[Record]) -> dict[int, tuple[Ints, Reals]
     return {agent: _joined(agent, some) for agent, some in by_agent.items()}
 
 
+def _joined_part(record: Rewards) -> tuple[Ints, Reals]:
+    return np.repeat(_ints(record.arms), _ints(record.counts)), np.frombuffer(record.rewards, "<f8")
+
+
 def _joined(agent: int, records: list[Rewards]) -> tuple[Ints, Reals]:
-    arms = np.concatenate([np.repeat(_ints(it.arms), _ints(it.counts)) for it in records])
-    rewards = np.concatenate([np.frombuffer(it.rewards, "<f8") for it in records])
+    parts = [_joined_part(it) for it in records]
+    arms, rewards = np.concatenate([arms for arms, _ in parts]), np.concatenate([rewards for _, rewards in parts])
     next_one = 0
     for it in records:
         if it.first != next_one:
             raise FileError(f"the checkpoint is damaged: agent {agent}'s pull {next_one} is missing")
         next_one += len(it.rewards) // 8
     return arms, rewards.astype(np.float64)
+
+
+def pulls_in(record: Rewards | Sums) -> int:
+    """How many pulls a record is of."""
+    return len(record.rewards) // 8 if isinstance(record, Rewards) else int(_ints(record.times).sum())
 
 
 def _bytes(numbers: NDArray[np.int64]) -> bytes:

@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 
 from collabtop.arms import Arms
 from collabtop.arms.base import Ints, Reals
-from collabtop.errors import AgentsLostError, ProtocolError
+from collabtop.errors import AgentsGoneError, ProtocolError
 from collabtop.protocol.agent import Setup
 from collabtop.protocol.ledger import Meter
 from collabtop.protocol.log import RunLog
@@ -125,7 +125,7 @@ class Team(ABC):
     def _all_of(self, answers: dict[int, Answer], asked: Collection[int]) -> dict[int, Answer]:
         if len(answers) < len(asked):
             gone = frozenset(asked) - answers.keys()
-            raise AgentsLostError(f"{len(gone)} agents are gone for good, and this step needs all of them", gone)
+            raise AgentsGoneError(f"{len(gone)} agents are gone for good, and this step needs all of them", gone)
         return answers
 
     def _exchange(self, questions: list[tuple[int, Message]], expect: type[Answer]) -> dict[int, Answer]:

@@ -118,7 +118,15 @@ class Study:
             digest.update(f"{point.key}|{point.runs}\n".encode())
         return digest.hexdigest()[:32]
 
-    def run(self, out: str | Path | None = None, *, jobs: int | None = None, progress: bool = False) -> StudyTable:
+    def run(
+        self,
+        out: str | Path | None = None,
+        *,
+        jobs: int | None = None,
+        progress: bool = False,
+        team: str = "local",
+        address: str | None = None,
+    ) -> StudyTable:
         """Make all runs.
 
         Args:
@@ -126,10 +134,14 @@ class Study:
                 from its journal when it is run again with the same folder, and ends with the same files.
             jobs: how many processes share the work; all cores if left out. Never changes a result.
             progress: show a bar with the time left.
+            team: where the runs are made: `"local"` (processes of this machine) or `"ray"` (tasks on a Ray
+                cluster, as many at once as it has CPUs, or `jobs`). Never changes a result.
+            address: with `"ray"`, the cluster to join; see `RayTeam`.
         """
         from collabtop.studies.runner import run_study
 
-        return run_study(self, Path(out) if out is not None else None, jobs=jobs, progress=progress)
+        folder = Path(out) if out is not None else None
+        return run_study(self, folder, jobs=jobs, progress=progress, team=team, address=address)
 
 
 def _listed(name: str, values: Any) -> list[Any]:

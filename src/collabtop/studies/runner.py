@@ -11,40 +11,54 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from multiprocessing.context import BaseContext
 from pathlib import Path
 
 import msgspec
-import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import collabtop
 from collabtop.errors import FileError, InputError, StudyError, reason
 from collabtop.result import Result
-from collabtop.run import identify
-from collabtop.studies.grid import Point, Study
+from collabtop.studies.chunks import Chunk, Made, Makers, identify_at, run_chunk
+from collabtop.studies.grid import Study
 from collabtop.studies.journal import Journal
+from collabtop.studies.on_ray import on_ray
 from collabtop.studies.table import Row, StudyTable, options_text, points_csv, write_whole
+from collabtop.teams.ray_cluster import require_ray
 
 _CHUNK = 20
 _CHUNK_SIZE = 2_000_000  # arms times agents: large runs go one by one, so that Ctrl-C never waits for twenty
 
 
-class _Chunk(msgspec.Struct, frozen=True):
-    """Some runs of one point: what one process makes at a time, and one record of the journal."""
-
-    point: int
-    runs: tuple[int, ...]
-
-
-def run_study(study: Study, out: Path | None, *, jobs: int | None, progress: bool) -> StudyTable:
+def run_study(
+    study: Study,
+    out: Path | None,
+    *,
+    jobs: int | None,
+    progress: bool,
+    team: str = "local",
+    address: str | None = None,
+) -> StudyTable:
     """Make all runs of a study that its journal does not hold yet."""
-    jobs = process_count(jobs)
+    makers = _makers(team, jobs, address)
     try:
-        return _in_memory(study, jobs, progress) if out is None else _in_folder(study, out, jobs, progress)
+        return _in_memory(study, makers, progress) if out is None else _in_folder(study, out, makers, progress)
     except BrokenProcessPool:
         raise StudyError("a process of the study was killed (out of memory?): run it again, it resumes") from None
+
+
+def _makers(team: str, jobs: int | None, address: str | None) -> Makers:
+    if team == "ray":
+        require_ray()
+        return partial(on_ray, address=address, at_once=None if jobs is None else process_count(jobs))
+    if team != "local":
+        raise InputError(f"team is {team!r}, but a study runs on 'local' processes or on 'ray'")
+    if address is not None:
+        raise InputError("address goes with team 'ray': it names the cluster to join")
+    return partial(_in_processes, jobs=process_count(jobs))
 
 
 def process_count(jobs: int | None) -> int:
@@ -61,12 +75,12 @@ def process_context() -> BaseContext:
     return multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
 
 
-def _in_memory(study: Study, jobs: int, progress: bool) -> StudyTable:
-    with closing(_make(study, _missing(study, {}), jobs, progress)) as made:
+def _in_memory(study: Study, makers: Makers, progress: bool) -> StudyTable:
+    with closing(_make(study, _missing(study, {}), makers, progress)) as made:
         return StudyTable(row for _, rows in made for row in rows)
 
 
-def _in_folder(study: Study, out: Path, jobs: int, progress: bool) -> StudyTable:
+def _in_folder(study: Study, out: Path, makers: Makers, progress: bool) -> StudyTable:
     try:
         out.mkdir(parents=True, exist_ok=True)
         finished = _finished(study, out)
@@ -75,7 +89,7 @@ def _in_folder(study: Study, out: Path, jobs: int, progress: bool) -> StudyTable
     if finished is not None:
         return finished
     try:
-        return _with_journal(study, out, jobs, progress)
+        return _with_journal(study, out, makers, progress)
     except OSError as error:
         raise StudyError(f"{out}: {reason(error)}; run it again when that is mended, it resumes") from None
 
@@ -91,7 +105,7 @@ def _finished(study: Study, out: Path) -> StudyTable | None:
     return StudyTable.from_csv(rows)
 
 
-def _with_journal(study: Study, out: Path, jobs: int, progress: bool) -> StudyTable:
+def _with_journal(study: Study, out: Path, makers: Makers, progress: bool) -> StudyTable:
     numbers = {point.key: number for number, point in enumerate(study.points)}
     done: dict[tuple[int, int], Row] = {}
     # Rows of two versions must not get into one table: they need not be the same runs.
@@ -99,7 +113,7 @@ def _with_journal(study: Study, out: Path, jobs: int, progress: bool) -> StudyTa
         for record in journal.records:
             for row in msgspec.convert(record["rows"], list[Row]):
                 done[numbers[record["point"]], row.run] = row
-        with closing(_make(study, _missing(study, done), jobs, progress)) as made:
+        with closing(_make(study, _missing(study, done), makers, progress)) as made:
             for chunk, rows in made:
                 key = study.points[chunk.point].key
                 journal.append({"point": key, "rows": [msgspec.to_builtins(row) for row in rows]})
@@ -112,21 +126,21 @@ def _with_journal(study: Study, out: Path, jobs: int, progress: bool) -> StudyTa
     return table
 
 
-def _missing(study: Study, done: dict[tuple[int, int], Row]) -> list[_Chunk]:
+def _missing(study: Study, done: dict[tuple[int, int], Row]) -> list[Chunk]:
     chunks = []
     for number, point in enumerate(study.points):
         runs = [run for run in range(point.runs) if (number, run) not in done]
         size = min(_CHUNK, max(1, _CHUNK_SIZE // (study.arms[point.arms].n * point.agents)))
-        chunks += [_Chunk(number, tuple(runs[i : i + size])) for i in range(0, len(runs), size)]
+        chunks += [Chunk(number, tuple(runs[i : i + size])) for i in range(0, len(runs), size)]
     return chunks
 
 
-def _make(study: Study, chunks: Sequence[_Chunk], jobs: int, progress: bool) -> Generator[tuple[_Chunk, list[Row]]]:
+def _make(study: Study, chunks: Sequence[Chunk], makers: Makers, progress: bool) -> Generator[tuple[Chunk, list[Row]]]:
     total = sum(point.runs for point in study.points)
     left = sum(len(chunk.runs) for chunk in chunks)
     with ExitStack() as stack:
         # The processes come first: a fork is safe only while no bar is drawn by a thread.
-        results = stack.enter_context(_results(study, chunks, min(jobs, max(1, len(chunks)))))
+        results = stack.enter_context(makers(study, chunks))
         bar = stack.enter_context(_bar(progress))
         task = bar.add_task("runs", total=total, completed=total - left)
         for chunk, rows in results:
@@ -135,13 +149,14 @@ def _make(study: Study, chunks: Sequence[_Chunk], jobs: int, progress: bool) -> 
 
 
 @contextmanager
-def _results(study: Study, chunks: Sequence[_Chunk], jobs: int) -> Iterator[Iterator[tuple[_Chunk, list[Row]]]]:
+def _in_processes(study: Study, chunks: Sequence[Chunk], jobs: int) -> Iterator[Made]:
+    jobs = min(jobs, max(1, len(chunks)))
     if jobs == 1:
-        yield ((chunk, _run_chunk(study, chunk)) for chunk in chunks)
+        yield ((chunk, run_chunk(study, chunk)) for chunk in chunks)
         return
     pool = ProcessPoolExecutor(jobs, mp_context=process_context(), initializer=_begin_worker, initargs=(study,))
     try:
-        futures: dict[Future[list[Row]], _Chunk] = {pool.submit(_work, chunk): chunk for chunk in chunks}
+        futures: dict[Future[list[Row]], Chunk] = {pool.submit(_work, chunk): chunk for chunk in chunks}
         yield ((futures[future], future.result()) for future in as_completed(futures))
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
@@ -164,13 +179,8 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work(chunk: _Chunk) -> list[Row]:
-    return _run_chunk(_study, chunk)
-
-
-def _run_chunk(study: Study, chunk: _Chunk) -> list[Row]:
-    point = study.points[chunk.point]
-    return [_run_once(study, point, run) for run in chunk.runs]
+def _work(chunk: Chunk) -> list[Row]:
+    return run_chunk(_study, chunk)
 
 
 def run_again(study: Study, row: Row) -> Result:
@@ -188,41 +198,7 @@ def run_again(study: Study, row: Row) -> Result:
         )
         == (row.arms, row.algorithm, row.options, row.m, row.agents, row.horizon)
     )
-    return _identify(study, point, row.seed)
-
-
-def _identify(study: Study, point: Point, seed: int) -> Result:
-    return identify(
-        study.arms[point.arms],
-        point.m,
-        agents=point.agents,
-        horizon=point.horizon,
-        algorithm=point.algorithm,
-        seed=seed,
-    )
-
-
-def _run_once(study: Study, point: Point, run: int) -> Row:
-    arms, seed = study.arms[point.arms], point.run_seed(run)
-    result = _identify(study, point, seed)
-    values = arms.means if arms.iid else arms.means.mean(axis=1)
-    best = np.partition(values, arms.n - point.m)[arms.n - point.m :]
-    return Row(
-        arms=point.arms,
-        algorithm=result.algorithm,
-        options=options_text(result.options),
-        m=point.m,
-        agents=point.agents,
-        horizon=point.horizon,
-        run=run,
-        seed=seed,
-        correct=bool(values[result.top_indices].min() >= best.min()),  # with a tie, either set is right
-        time=result.time,
-        words=result.words,
-        bits=result.bits,
-        round_trips=result.round_trips,
-        pulls=result.pulls,
-    )
+    return identify_at(study, point, row.seed)
 
 
 def _bar(shown: bool) -> Progress:

@@ -1,0 +1,101 @@
+"""What an exchange costs on Ray, in milliseconds and as a ratio to the local team; and large runs that finish.
+
+    python benchmarks/ray_exchange.py [--hosts 2] [--address HOST:PORT]
+
+One exchange is a small request to all K agents and two numbers back from each, the median of many; both teams are
+measured in turn in one process. The large runs have 10,000 arms and 1,000 agents, and are compared with the local
+team's, ledger and all. Starting the hosts is told apart: it happens once a run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import collabtop as ct
+from collabtop.protocol.agent import Setup
+from collabtop.protocol.messages import Means, Pull
+from collabtop.teams.ray_cluster import joined_cluster
+
+EXCHANGES = 200
+
+
+def exchange_milliseconds(local: ct.LocalTeam, ray: ct.RayTeam, agents: int) -> tuple[float, float, float]:
+    """The median exchange of both teams, measured in turn, and the megabytes of the larger host."""
+    teams: tuple[ct.Team, ...] = (local, ray)
+    arms = ct.BernoulliArms([0.9, 0.1])
+    setup = Setup(ct.Problem(n=2, m=1, agents=agents, horizon=10 * EXCHANGES), seed=1)
+    times: list[list[float]] = [[] for _ in teams]
+    try:
+        for team in teams:
+            team.start(arms, setup)
+        for _ in range(EXCHANGES):
+            for team, its in zip(teams, times, strict=True):
+                began = time.perf_counter()
+                team.ask_all(Pull(None, np.array([1])), Means)
+                its.append(time.perf_counter() - began)
+        memory = max(megabytes(process) for _, process, _ in ray.whereabouts())
+    finally:
+        for team in teams:
+            team.close()
+    return 1000 * median(times[0]), 1000 * median(times[1]), memory
+
+
+def megabytes(process: int) -> float:
+    """What a process of this machine has in memory."""
+    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def exchanges(hosts: int) -> Table:
+    columns = ("agents", "local, ms", "ray, ms", "ray / local", "a host, MB")
+    table = Table(*columns, title=f"An exchange, {hosts} hosts")
+    for agents in (10, 100, 1000):
+        local, ray, memory = exchange_milliseconds(ct.LocalTeam(), ct.RayTeam(hosts=hosts), agents)
+        table.add_row(f"{agents:,}", f"{local:.2f}", f"{ray:.2f}", f"{ray / local:.1f}", f"{memory:.0f}")
+    return table
+
+
+def large_runs(hosts: int) -> Table:
+    title = f"10,000 arms, 1,000 agents, {hosts} hosts"
+    table = Table("algorithm", "exchanges", "local, s", "ray, s", "ray / local", "starting, s", "the same", title=title)
+    arms = ct.BernoulliArms(np.random.default_rng(1).uniform(0.1, 0.9, 10_000))
+    for algorithm in ("frugal-top", "collab-top-iid"):
+        seconds, results = [], []
+        for team in ("local", ct.RayTeam(hosts=hosts)):
+            began = time.perf_counter()
+            results.append(ct.identify(arms, 10, agents=1_000, horizon=2_000, algorithm=algorithm, seed=1, team=team))
+            seconds.append(time.perf_counter() - began)
+        local, ray = (result.ledger.transport.seconds for result in results)
+        same = results[0] == results[1] and results[0].ledger == results[1].ledger
+        table.add_row(
+            algorithm,
+            str(results[1].round_trips),
+            f"{local:.2f}",
+            f"{ray:.2f}",
+            f"{ray / local:.1f}",
+            f"{seconds[1] - ray:.1f}",
+            "yes" if same else "NO",
+        )
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--hosts", type=int, default=2)
+    parser.add_argument("--address")
+    arguments = parser.parse_args()
+    console = Console(width=110)
+    with joined_cluster(arguments.address, cpus=arguments.hosts):
+        console.print(exchanges(arguments.hosts))
+        console.print(large_runs(arguments.hosts))
+
+
+if __name__ == "__main__":
+    main()

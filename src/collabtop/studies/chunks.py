@@ -1,0 +1,69 @@
+"""The runs of a study in portions: what one process, here or on a cluster, makes at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+
+import msgspec
+import numpy as np
+
+from collabtop.result import Result
+from collabtop.run import identify
+from collabtop.studies.grid import Point, Study
+from collabtop.studies.table import Row, options_text
+
+
+class Chunk(msgspec.Struct, frozen=True):
+    """Some runs of one point, and one record of the journal."""
+
+    point: int
+    runs: tuple[int, ...]
+
+
+Made = Iterator[tuple[Chunk, list[Row]]]
+"""Portions as they are finished, in any order."""
+
+Makers = Callable[[Study, Sequence[Chunk]], AbstractContextManager[Made]]
+"""Those who make the portions, for as long as they are needed."""
+
+
+def run_chunk(study: Study, chunk: Chunk) -> list[Row]:
+    """Make a portion's runs."""
+    point = study.points[chunk.point]
+    return [_run_once(study, point, run) for run in chunk.runs]
+
+
+def identify_at(study: Study, point: Point, seed: int) -> Result:
+    """One run of a point."""
+    return identify(
+        study.arms[point.arms],
+        point.m,
+        agents=point.agents,
+        horizon=point.horizon,
+        algorithm=point.algorithm,
+        seed=seed,
+    )
+
+
+def _run_once(study: Study, point: Point, run: int) -> Row:
+    arms, seed = study.arms[point.arms], point.run_seed(run)
+    result = identify_at(study, point, seed)
+    values = arms.means if arms.iid else arms.means.mean(axis=1)
+    best = np.partition(values, arms.n - point.m)[arms.n - point.m :]
+    return Row(
+        arms=point.arms,
+        algorithm=result.algorithm,
+        options=options_text(result.options),
+        m=point.m,
+        agents=point.agents,
+        horizon=point.horizon,
+        run=run,
+        seed=seed,
+        correct=bool(values[result.top_indices].min() >= best.min()),  # with a tie, either set is right
+        time=result.time,
+        words=result.words,
+        bits=result.bits,
+        round_trips=result.round_trips,
+        pulls=result.pulls,
+    )
