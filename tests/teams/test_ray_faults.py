@@ -135,7 +135,7 @@ class LosesAHostEveryTime(ct.RayTeam):
         return super().deliver(requests)
 
 
-@pytest.mark.parametrize("algorithm", ["collab-top-iid", "frugal-top-noniid"])
+@pytest.mark.parametrize("algorithm", ["collab-top-iid", pytest.param("frugal-top-noniid", marks=pytest.mark.long)])
 def test_simulated_agents_are_drawn_again_however_many_hosts_are_lost(algorithm):
     arms = ct.BernoulliArms(np.linspace(0.2, 0.8, 12))
     asked = {"agents": 5, "horizon": 600, "algorithm": algorithm, "seed": 3}
