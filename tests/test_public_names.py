@@ -100,13 +100,23 @@ def test_no_module_has_the_name_of_a_public_function_or_object():
         assert getattr(importlib.import_module(parent), last) is module, f"{name} is hidden by another object"
 
 
-ROOMS = ["errors", "problem", "arms", "protocol", "teams", "algorithms", "run", "studies", "report", "cli"]
+ROOMS = ["errors", "problem", "arms", "protocol", "teams", "algorithms", "run", "studies", "report", "watch", "cli"]
 
 
 def test_a_lower_room_never_imports_an_upper_one():
     def room(parts):
         # A result is made of what the protocol counted; run puts all together and makes it.
-        beside_run = ("result", "choice", "doubts", "checkpoint", "resuming", "spending", "forecast", "progress")
+        beside_run = (
+            "result",
+            "choice",
+            "doubts",
+            "checkpoint",
+            "resuming",
+            "spending",
+            "forecast",
+            "progress",
+            "watching",
+        )
         if parts[0] in beside_run:
             return "run"
         alone = {"datasets": "arms", "events": "errors", "horizon_search": "report", "planning": "report"}

@@ -21,6 +21,7 @@ from collabtop.cli.run_options import (
     TeamOption,
     TimeLimit,
     Wait,
+    WatchOption,
     make_policy,
     wants_progress,
 )
@@ -47,6 +48,7 @@ def resume(
     time_limit: TimeLimit = None,
     failures: FailuresOption = FailureName.stop,
     progress: ProgressOption = None,
+    watch: WatchOption = False,
     json: Json = False,
 ) -> None:
     """Go on with a run from its checkpoint; nothing that was paid for is pulled again."""
@@ -63,5 +65,5 @@ def resume(
     if pull is not None:
         given |= {"pull": load("--pull", pull), "policy": make_policy(retries, wait, time_limit, failures)}
     with resumable():
-        result = ct.resume(checkpoint, **given, team=team.value, progress=wants_progress(progress))
+        result = ct.resume(checkpoint, **given, team=team.value, progress=wants_progress(progress), watch=watch)
     print_json(result.to_dict()) if json else print_tables(result)

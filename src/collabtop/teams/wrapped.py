@@ -54,6 +54,7 @@ class LoggedTeam(WrappedTeam):
         record = as_record(requests, replies)
         known = self._known.get(record.number)
         if known is None:
+            self._log.note_time()
             self._log.append(record, sync=True)
         elif known != record:
             raise FileError(
