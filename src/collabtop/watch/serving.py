@@ -58,7 +58,11 @@ class Page:
         except KeyboardInterrupt:  # uvicorn ends in good order and then passes it on
             pass
         finally:
-            self._socket.close()
+            self.close()
+
+    def close(self) -> None:
+        """Give back the port."""
+        self._socket.close()
 
     def stop(self) -> None:
         """End it."""
@@ -104,6 +108,7 @@ def _listen(host: str, port: int) -> socket.socket:
         try:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             made.bind((host, port))
+            made.listen(128)  # who comes before the server is up waits, and is not turned away
         except BaseException:
             made.close()
             raise
