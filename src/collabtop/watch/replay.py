@@ -111,10 +111,11 @@ class Replay:
     def _settled_inside(self, columns: Columns) -> NDArray[np.bool_]:
         # When a shared round has fewer live arms than are open on the board, the others never left their agents.
         rounds = self.meter.rounds()
-        is_open = columns.verdicts == OPEN
+        is_open: NDArray[np.bool_] = columns.verdicts == OPEN
         if not rounds or rounds[-1].phase == "local" or np.count_nonzero(is_open) <= rounds[-1].live:
             return np.zeros(len(is_open), np.bool_)
-        return np.logical_and(is_open, columns.pulls == 0)
+        unheard_of: NDArray[np.bool_] = is_open & (columns.pulls == 0)
+        return unheard_of
 
     def now(self) -> Counts:
         """The candidates at this moment."""
