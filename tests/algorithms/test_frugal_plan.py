@@ -14,10 +14,10 @@ from collabtop.algorithms.dealing import balanced_time
 from collabtop.algorithms.frugal_bound import hypergeometric_tail
 from collabtop.algorithms.frugal_plan import (
     arms_to_hand_over,
-    exponent,
     frugal_plan,
     most_in_a_hand,
     noniid_plan,
+    pulls_share,
     smallest_frugal_horizon,
     smallest_noniid_horizon,
 )
@@ -85,7 +85,7 @@ def test_a_horizon_of_one_less_than_the_smallest_does_not_pay_for_one_pull_an_ar
 def test_with_more_agents_than_arms_the_first_round_gets_its_share_too():
     plan = frugal_plan(Problem(n=4, m=1, agents=50, horizon=100), RISK)
     first, last = plan.shared_pulls
-    assert last / first == pytest.approx((4 / 2) ** exponent(1), rel=0.02)
+    assert last / first == pytest.approx(pulls_share(2, m=1) / pulls_share(4, m=1), rel=0.02)
 
 
 @given(n=st.integers(2, 400), m=st.integers(1, 200), spare=st.integers(0, 10**5))
@@ -124,6 +124,12 @@ def test_no_hand_holds_more_than_u_of_the_best_but_for_the_risk_and_u_is_no_larg
         assert agents * float(exact_tail(n, m, hand, most - 1)) > risk * (1 - 1e-9)
 
 
-@given(m=st.integers(1, 10**6))
-def test_pulls_grow_the_faster_the_larger_m_is(m):
-    assert 0.85 <= exponent(m) <= exponent(m + 1) <= 1.4
+@given(m=st.integers(1, 10**6), size=st.integers(2, 10**6))
+def test_pulls_grow_the_faster_the_larger_m_is_and_the_fewer_arms_are_open(m, size):
+    def growth(size, m):
+        return pulls_share(size, m) / pulls_share(2 * size, m)
+
+    assert growth(size, m) * (1 + 1e-9) >= 2**0.85
+    assert growth(size, m) <= 2**1.5 * (1 + 1e-9)
+    assert growth(size, m) <= growth(size, m + 1) * (1 + 1e-9)
+    assert growth(2 * size, m) <= growth(size, m) * (1 + 1e-9)

@@ -9,6 +9,7 @@ import pytest
 
 import collabtop as ct
 from collabtop.arms import Draws
+from collabtop.arms.draws import pull_rng
 
 
 def keep_first_numbers(arms, times, draws):
@@ -128,3 +129,11 @@ def test_the_same_seed_gives_the_same_run(algorithm):
     )
     assert first == again
     assert first.to_json() != other.to_json()
+
+
+def test_generators_that_a_function_spawns_depend_on_the_pull_alone():
+    def first_child(seed, agent, number):
+        return pull_rng(seed, agent, number).spawn(2)[0].random()
+
+    assert first_child(7, 0, 3) == first_child(7, 0, 3)
+    assert len({first_child(7, 0, 3), first_child(7, 0, 4), first_child(7, 1, 3), first_child(8, 0, 3)}) == 4

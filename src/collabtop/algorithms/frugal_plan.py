@@ -1,8 +1,8 @@
 """How frugal-top spends its horizon: sizes and pulls of every stage, worked out before the first pull.
 
-An arm's pulls grow as a power of the number of arms still open: before a stage that begins with s arms ends,
-each of them has had about a s^-p pulls, with the largest a that the horizon can pay for. Stages inside an
-agent cost no message, so there are many of them; shared rounds cost a round trip each, so they are few.
+An arm's pulls grow as the number s of arms still open falls: before a stage that begins with s arms ends, each of
+them has had a times `pulls_share(s)` pulls, with the largest a that the horizon can pay for. Stages inside an agent
+cost no message, so there are many of them; shared rounds cost a round trip each, so they are few.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import numpy as np
 from collabtop.algorithms.dealing import balanced_time
 from collabtop.problem import Problem
 
-_LOCAL_SHRINK = 1.15
+_LOCAL_SHRINK = 1.05
 _SHARED_SHRINK = 1.75
 _NONIID_SHRINK = 1.5
 _SPARE = 3
+_FIRST_POWER, _LAST_POWER, _MANY = 0.85, 1.5, 512
 
 
 class FrugalPlan(msgspec.Struct, frozen=True):
@@ -36,16 +37,23 @@ class FrugalPlan(msgspec.Struct, frozen=True):
     """Pulls that each open arm has had when each shared round ends."""
 
 
-def exponent(m: int) -> float:
-    """How fast pulls an arm grow as arms go: faster for larger m, where the border is narrower.
+def pulls_share(size: int, m: int) -> float:
+    """How many pulls an arm is given by the time `size` arms are open, up to a factor for all sizes.
 
-    The spacing of ordered means falls with their rank, so the larger m, the more of the horizon is needed by the
-    few arms around the border. The two ends were measured (`benchmarks/frugal_exponent.py`).
+    It is size^-p with a p that rises as arms go: p is 0.85 while 512 or more are open, and reaches 0.85 (m = 1) to
+    1.5 (m >= 8) at two, in even steps of log(size). Where many are open there are many that can go wrong, whatever the
+    instance. Where few are open they lie around the border, and the spacing of ordered means falls with their rank:
+    the larger m, the narrower it is there. One p for all sizes is good at one of the two only.
+    `benchmarks/frugal_standard.py` shows both.
 
-    >>> [round(exponent(m), 2) for m in (1, 2, 8, 100)]
-    [0.85, 1.03, 1.4, 1.4]
+    >>> [round(pulls_share(size, m=1) / pulls_share(512, m=1), 1) for size in (512, 64, 8, 2)]
+    [1.0, 5.9, 34.3, 111.4]
+    >>> [round(pulls_share(size, m=8) / pulls_share(512, m=8), 1) for size in (512, 64, 8, 2)]
+    [1.0, 7.5, 94.5, 675.6]
     """
-    return min(1.4, 0.85 + 0.55 / 3 * math.log2(m))
+    last = min(_LAST_POWER, _FIRST_POWER + (_LAST_POWER - _FIRST_POWER) * math.log2(m) / 3)
+    gone = math.log2(_MANY / size)
+    return 2 ** (_FIRST_POWER * gone + (last - _FIRST_POWER) / (2 * math.log2(_MANY / 2)) * max(0.0, gone) ** 2)
 
 
 def most_in_a_hand(n: int, m: int, agents: int, risk: float) -> int:
@@ -98,7 +106,7 @@ def frugal_plan(problem: Problem, risk: float) -> FrugalPlan:
     """
     stages = _Stages(problem, risk)
     most = problem.horizon * problem.agents  # pulls that an arm can get if there are more agents than arms
-    pulls = _spend(stages.open, exponent(problem.m), stages.time, problem.horizon, most)
+    pulls = _spend(stages.open, problem.m, stages.time, problem.horizon, most)
     # What rounding left over goes to the last round.
     pulls[-1] += (problem.horizon - stages.time(pulls)) * problem.agents // stages.shared[-1]
     cut = len(stages.local) - 1
@@ -109,7 +117,7 @@ def frugal_plan(problem: Problem, risk: float) -> FrugalPlan:
 def smallest_frugal_horizon(n: int, m: int, agents: int, risk: float) -> int:
     """One pull an arm in the first stage, and what the later ones then cost."""
     stages = _Stages(Problem(n, m, agents, 1), risk)
-    return stages.time(_pulls(stages.open, exponent(m), scale=1))
+    return stages.time(_pulls(stages.open, m, scale=1))
 
 
 class NonIIDPlan(msgspec.Struct, frozen=True):
@@ -129,7 +137,7 @@ def noniid_plan(problem: Problem) -> NonIIDPlan:
     NonIIDPlan(sizes=(10, 6, 3, 2), pulls=(52, 80, 144, 204))
     """
     sizes = _down_to_two(problem.n, _NONIID_SHRINK)
-    pulls = _spend(sizes, exponent(problem.m), partial(_everyone_time, sizes), problem.horizon, problem.horizon)
+    pulls = _spend(sizes, problem.m, partial(_everyone_time, sizes), problem.horizon, problem.horizon)
     pulls[-1] += (problem.horizon - _everyone_time(sizes, pulls)) // sizes[-1]
     return NonIIDPlan(*_without_idle(sizes, pulls))
 
@@ -137,7 +145,7 @@ def noniid_plan(problem: Problem) -> NonIIDPlan:
 def smallest_noniid_horizon(n: int, m: int) -> int:
     """One pull an arm by every agent in the first round, and what the later ones then cost."""
     sizes = _down_to_two(n, _NONIID_SHRINK)
-    return _everyone_time(sizes, _pulls(sizes, exponent(m), scale=1))
+    return _everyone_time(sizes, _pulls(sizes, m, scale=1))
 
 
 def _everyone_time(sizes: list[int], pulls: list[int]) -> int:
@@ -165,18 +173,19 @@ class _Stages:
         return local + sum(balanced_time(size, more, self._agents) for size, more in shared)
 
 
-def _spend(sizes: list[int], power: float, time: Callable[[list[int]], int], horizon: int, most: int) -> list[int]:
-    """The most pulls in proportion to size^-power that fit into the horizon; `most` is the most an arm could get."""
+def _spend(sizes: list[int], m: int, time: Callable[[list[int]], int], horizon: int, most: int) -> list[int]:
+    """The most pulls in proportion to `pulls_share` that fit into the horizon; `most` is the most an arm could get."""
     low, high = 1.0, float(most + 1)
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if time(_pulls(sizes, power, middle)) <= horizon else (low, middle)
-    return _pulls(sizes, power, low)
+        low, high = (middle, high) if time(_pulls(sizes, m, middle)) <= horizon else (low, middle)
+    return _pulls(sizes, m, low)
 
 
-def _pulls(sizes: list[int], power: float, scale: float) -> list[int]:
+def _pulls(sizes: list[int], m: int, scale: float) -> list[int]:
     """Pulls an arm has had when each stage ends: `scale` in the first, never fewer than in the stage before."""
-    return [math.floor(scale * (sizes[0] / size) ** power + 1e-9) for size in sizes]
+    first = pulls_share(sizes[0], m)
+    return [math.floor(scale * pulls_share(size, m) / first + 1e-9) for size in sizes]
 
 
 def _without_idle(sizes: list[int], pulls: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -31,7 +31,7 @@ class FrugalTop(Algorithm):
     >>> arms = ct.BernoulliArms([0.9] + [0.4] * 99)
     >>> result = ct.identify(arms, m=1, agents=4, horizon=2_000, algorithm=ct.FrugalTop(), seed=1)
     >>> result.top, result.words, result.round_trips
-    ([0], 148, 6)
+    ([0], 146, 6)
     """
 
     name: ClassVar[str] = "frugal-top"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from functools import lru_cache
 from threading import Event
+from typing import Any
 
 import numpy as np
+from numpy.random.bit_generator import ISpawnableSeedSequence
 from numpy.typing import NDArray
 
 _COORDINATOR, _AGENT, _PULL, _ORDER = 0, 1, 2, 3
@@ -20,7 +22,27 @@ def coordinator_rng(seed: int) -> np.random.Generator:
 def pull_rng(seed: int, agent: int, number: int, attempt: int = 0) -> np.random.Generator:
     """The generator of one attempt at one pull of one agent: a counter's own stretch, so that none meets another."""
     counter = np.array([0, number, attempt, agent], np.uint64)
-    return np.random.Generator(np.random.Philox(key=_pull_key(seed), counter=counter))
+    key: Any = _PullSeed(seed, agent, number, attempt)
+    return np.random.Generator(np.random.Philox(key, counter=counter))
+
+
+class _PullSeed(ISpawnableSeedSequence):
+    """The key that all pulls of a run share. Given as a plain key, NumPy would ask the system for chance every time."""
+
+    def __init__(self, *pull: int) -> None:
+        self._pull = pull
+        self._children: np.random.SeedSequence | None = None
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint64) -> NDArray[np.uint64]:
+        """The key."""
+        return _pull_key(self._pull[0])
+
+    def spawn(self, n_children: int) -> Any:
+        """Seeds for a function that wants several generators: they depend on the pull alone, too."""
+        if self._children is None:
+            seed, *place = self._pull
+            self._children = np.random.SeedSequence(seed, spawn_key=(_PULL, *place))
+        return self._children.spawn(n_children)
 
 
 @lru_cache(maxsize=16)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -150,7 +151,8 @@ class CalledArms(Arms):
 
     def _sum(self, arm: int, rewards: Reals, draws: Draws) -> float:
         if self.policy.failures != "skip":
-            return float(np.nansum(rewards))
+            total = float(rewards.sum())
+            return float(np.nansum(rewards)) if math.isnan(total) else total
         # The mean over the pulls that gave a reward, so many times as pulls were made: a skipped pull moves
         # no mean, and nobody has to be told how many there were.
         got = rewards[~np.isnan(rewards)]
@@ -168,6 +170,9 @@ class CalledArms(Arms):
         )
 
     def _ready_caller(self) -> Caller:
+        caller = self._caller
+        if caller is not None:
+            return caller
         with self._lock:
             if self._caller is None:
                 self._caller = make_caller(self._trial, self.policy)

@@ -134,10 +134,13 @@ def judged(value: Any, times: int, in_batch: bool, retry_on: tuple[type[Exceptio
     return Outcome(np.array(value if in_batch else [value], np.float64))
 
 
+_USUAL = (float, bool, int)
+
+
 def _fault(reward: Any) -> str:
-    if not isinstance(reward, numbers.Real | np.bool_):
+    if type(reward) not in _USUAL and not isinstance(reward, numbers.Real | np.bool_):
         return f"{reward!r:.80}, which is not a number"
-    if not 0 <= reward <= 1:  # type: ignore[operator]  # so says NaN too
+    if not 0 <= reward <= 1:  # so says NaN too
         return f"{reward!s:.80}, but a reward lies in [0, 1]"
     return ""
 

@@ -105,7 +105,8 @@ class Tape:
         self.tell(PullFailed(one.agent, label, one.attempt, said, again))
 
     def _count_failed(self, arm: int, rewards: Reals) -> None:
-        if math.isnan(rewards.sum()):  # quicker than looking at each, and most often there is none
+        # The sum is quicker than looking at each, and most often none is NaN.
+        if math.isnan(rewards[0] if len(rewards) == 1 else rewards.sum()):
             failed = int(np.count_nonzero(np.isnan(rewards)))
             with self._lock:
                 self.failed[arm] += failed

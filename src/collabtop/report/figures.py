@@ -59,6 +59,12 @@ def figure_style() -> Iterator[None]:
         yield
 
 
+def line_style(line: Line, lines: Sequence[Line]) -> dict[str, Any]:
+    """Colour, marker and dashes of one of the lines: the same in every picture."""
+    beyond = [other for other in lines if other not in _STYLES]
+    return _STYLES.get(line) or _BEYOND[beyond.index(line) % len(_BEYOND)]
+
+
 def paper_figure(plan: FigurePlan, evidence: Evidence) -> Figure:
     """Draw one figure of the paper from the points.
 
@@ -86,16 +92,14 @@ def panel_points(panel: Panel, line: Line, evidence: Evidence) -> list[PointSumm
 
 def _draw(axes: Axes, panel: Panel, lines: Sequence[Line], evidence: Evidence) -> None:
     places: set[int] = set()
-    beyond = [line for line in lines if line not in _STYLES]
     for number, line in enumerate(lines):
         points = panel_points(panel, line, evidence)
         x = [getattr(point, panel.against) for point in points]
         places.update(x)
         if panel.measure == "error":
             x = [place * (1 + _ASIDE * (number - (len(lines) - 1) / 2)) for place in x]
-        style = _STYLES.get(line) or _BEYOND[beyond.index(line) % len(_BEYOND)]
         heights, bars = _heights(panel, points)
-        axes.errorbar(x, heights, yerr=bars, label=line.name, capsize=1.8, elinewidth=0.7, **style)
+        axes.errorbar(x, heights, yerr=bars, label=line.name, capsize=1.8, elinewidth=0.7, **line_style(line, lines))
     axes.set_title(f"({panel.letter}) {panel.title}", loc="left")
     _finish_x(axes, panel, sorted(places))
     _finish_y(axes, panel, empty=not places)

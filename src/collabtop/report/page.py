@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from html import escape
 
 from collabtop.report.evidence import Evidence
+from collabtop.report.experiments import FigurePlan
 from collabtop.report.figures import panel_points
+from collabtop.report.prices import price_rows
 from collabtop.report.render import RenderedFigure
 from collabtop.report.reproduction import Reproduction
 from collabtop.report.verdicts import Statement
@@ -82,18 +84,42 @@ def _statements(statements: Sequence[Statement]) -> str:
 
 def _figure(figure: RenderedFigure, evidence: Evidence) -> str:
     data = base64.b64encode(figure.files["svg"]).decode()
-    caption = f"Figure {figure.plan.number}. {figure.plan.title}."
     return (
         f'<figure>\n<img alt="{escape(figure.description)}" src="data:image/svg+xml;base64,{data}">\n'
-        f"<figcaption>{escape(caption)}</figcaption>\n</figure>\n{_points(figure, evidence)}"
+        f"<figcaption>{escape(figure.caption)}</figcaption>\n</figure>\n"
+        + (_prices(evidence) if figure.plan is None else _points(figure.plan, evidence))
     )
 
 
-def _points(figure: RenderedFigure, evidence: Evidence) -> str:
+def _prices(evidence: Evidence) -> str:
+    heads, *rows = price_rows(evidence)
+    body = [f'<tr><th scope="row">{escape(row[0])}</th>{_cells(row[1:])}</tr>' for row in rows]
+    return (
+        "<p>Lower left is better; the grey steps join those that no other beats on both. A horizon comes from the deep "
+        "study where one was made, and is rough otherwise; what is said is taken at the nearest horizon of the "
+        "panels.</p>\n" + _table("What error .01 takes, as a table", heads, body)
+    )
+
+
+def _cells(row: Sequence[str]) -> str:
+    return "".join(f'<td class="number">{escape(cell)}</td>' for cell in row)
+
+
+def _table(summary: str, heads: Sequence[str], rows: Sequence[str]) -> str:
+    shown = "".join(f'<th scope="col">{name}</th>' for name in heads)
+    return (
+        f"<details><summary>{summary}</summary>\n"
+        f'<div class="scroll"><table><thead><tr>{shown}</tr></thead>\n<tbody>\n'
+        + "\n".join(rows)
+        + "\n</tbody></table></div></details>"
+    )
+
+
+def _points(plan: FigurePlan, evidence: Evidence) -> str:
     """The figure's points in figures: each once, though two panels show it."""
     points = {
         (line.name, point.agents, point.horizon): point
-        for panel in figure.plan.panels
+        for panel in plan.panels
         for line in evidence.lines(panel.arms)
         for point in panel_points(panel, line, evidence)
     }
@@ -110,16 +136,9 @@ def _points(figure: RenderedFigure, evidence: Evidence) -> str:
             f"{point.round_trips_mean:,.1f}",
             f"{point.time_mean:,.0f}",
         )
-        shown = "".join(f'<td class="number">{cell}</td>' for cell in cells)
-        rows.append(f'<tr><th scope="row">{escape(name)}</th>{shown}</tr>')
+        rows.append(f'<tr><th scope="row">{escape(name)}</th>{_cells(cells)}</tr>')
     names = ("algorithm", "K", "T", "runs", "error", "95% interval", "words", "bits", "round trips", "time used")
-    heads = "".join(f'<th scope="col">{name}</th>' for name in names)
-    return (
-        f"<details><summary>The {len(rows)} points of figure {figure.plan.number} as a table</summary>\n"
-        f'<div class="scroll"><table><thead><tr>{heads}</tr></thead>\n<tbody>\n'
-        + "\n".join(rows)
-        + "\n</tbody></table></div></details>"
-    )
+    return _table(f"The {len(rows)} points of figure {plan.number} as a table", names, rows)
 
 
 def _facts(made: Reproduction) -> str:

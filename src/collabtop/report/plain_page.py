@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from collabtop.report.experiments import FigurePlan
 from collabtop.report.figures import panel_points
+from collabtop.report.prices import price_rows
 from collabtop.report.render import RenderedFigure
 from collabtop.report.reproduction import Reproduction
 
@@ -29,16 +31,21 @@ def markdown_page(made: Reproduction, figures: Sequence[RenderedFigure]) -> str:
         lines += ["", f"{one.why}.", ""]
     lines += ["## Figures", ""]
     for figure in figures:
-        lines += _figure(figure, made)
+        lines += [f"![{figure.caption}](figures/{figure.name}.png)", ""]
+        lines += _prices(made) if figure.plan is None else _panels(figure.plan, made)
     lines += ["## Settings and machine", "", "| | |", "| --- | --- |"]
     lines += [f"| {name} | {value} |" for name, value in made.facts().items()]
     return "\n".join(lines) + "\n"
 
 
-def _figure(figure: RenderedFigure, made: Reproduction) -> list[str]:
-    title = f"Figure {figure.plan.number}. {figure.plan.title}"
-    lines = [f"![{title}](figures/{figure.name}.png)", ""]
-    for panel in figure.plan.panels:
+def _prices(made: Reproduction) -> list[str]:
+    heads, *rows = price_rows(made.evidence)
+    return [f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows)] + [""]
+
+
+def _panels(plan: FigurePlan, made: Reproduction) -> list[str]:
+    lines = []
+    for panel in plan.panels:
         rows = {line: panel_points(panel, line, made.evidence) for line in made.evidence.lines(panel.arms)}
         places = sorted({getattr(point, panel.against) for points in rows.values() for point in points})
         symbol = "T" if panel.against == "horizon" else "K"

@@ -20,6 +20,7 @@ from collabtop.report.evidence import KZZ, PRINTED, Evidence
 from collabtop.report.experiments import AGENTS, IID, NON_IID, PAPER_HORIZON, figure_plans, panels_study
 from collabtop.report.growth import growth_evidence, growth_study, local_study
 from collabtop.report.horizons import find_crossings, wanted_places
+from collabtop.report.prices import prices
 from collabtop.report.statements import experiment_statements
 from collabtop.report.theorems import theorem_statements
 from collabtop.report.verdicts import Statement
@@ -59,6 +60,7 @@ class Reproduction(msgspec.Struct, frozen=True):
             "bound": [msgspec.to_builtins(one) for one in self.evidence.bound],
             "disjointness": [msgspec.to_builtins(one) for one in self.evidence.disjointness],
             "crossings": [msgspec.to_builtins(one) for one in self.evidence.crossings],
+            "prices": [msgspec.to_builtins(one) for one in prices(self.evidence)],
             "growth": None
             if self.evidence.growth is None
             else [msgspec.to_builtins(one) for one in self.evidence.growth.points],
