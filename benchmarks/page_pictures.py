@@ -1,7 +1,7 @@
 """Makes the pictures of the page that the docs show: `python benchmarks/page_pictures.py [FOLDER]`.
 
-A run of 120 candidates is watched live in Chromium and photographed in the middle, light and dark, and at the end, also on
-a phone; a folder of four runs is photographed as a list. Look at them before they go in.
+A run of 120 candidates is watched live in Chromium and photographed in the middle, light and dark, and at the end, also
+on a phone; a folder of four runs is photographed as a list. Look at them before they go in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every command in README and docs is run as it is written, in a fresh folder, with the files that the page tells one to write."""
+"""Every command in README and docs is run as it is written, in a fresh folder, with the files that its page shows."""
 
 from __future__ import annotations
 
