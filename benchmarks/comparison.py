@@ -3,10 +3,10 @@
     python benchmarks/comparison.py [--runs 200]          (needs scikit-learn and optuna)
 
 Every pipeline of `examples/pipelines.py` is fitted 200 times on random parts of the data. A tool's "fit" is a draw
-from that table, so all see the same task, and what is best is known. Regret is how much worse the chosen pipeline is than the
-best, in points of accuracy. scikit-learn's halving search is given the number of fits as its resource; Optuna's
-successive-halving pruner goes through the candidates one after the other, as it does in a study. What a tool can do
-beyond this task (new candidates as it goes, growing data sets) is not measured here.
+from that table, so all see the same task, and what is best is known. Regret is how much worse the chosen pipeline
+is than the best, in points of accuracy. scikit-learn's halving search is given the number of fits as its resource;
+Optuna's successive-halving pruner goes through the candidates one after the other, as it does in a study. What a tool
+can do beyond this task (new candidates as it goes, growing data sets) is not measured here.
 """
 
 from __future__ import annotations
