@@ -100,7 +100,7 @@ def test_no_module_has_the_name_of_a_public_function_or_object():
         assert getattr(importlib.import_module(parent), last) is module, f"{name} is hidden by another object"
 
 
-ROOMS = ["errors", "problem", "arms", "protocol", "teams", "algorithms", "run", "studies", "report", "cli"]
+ROOMS = ["errors", "problem", "arms", "protocol", "teams", "algorithms", "run", "studies", "report", "watch", "cli"]
 
 
 def test_a_lower_room_never_imports_an_upper_one():
@@ -116,6 +116,7 @@ def test_a_lower_room_never_imports_an_upper_one():
             "forecast",
             "progress",
             "sites",
+            "watching",
         )
         if parts[0] in beside_run:
             return "run"

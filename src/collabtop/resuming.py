@@ -33,6 +33,7 @@ def resume(
     team: str | Team = "local",
     on_event: OnEvent | None = None,
     progress: bool = False,
+    watch: bool = False,
 ) -> Result:
     """Go on with a run from its checkpoint: nothing that was paid for is pulled again.
 
@@ -51,6 +52,7 @@ def resume(
         team: where the agents run; need not be what it was.
         on_event: called with every event.
         progress: show how far the run is, on stderr.
+        watch: show the run on a page in the browser (needs the `watch` extra).
 
     Raises:
         FileError: the checkpoint is missing, damaged, or of other arms.
@@ -74,7 +76,7 @@ def resume(
     chosen = _algorithm(header, checkpoint, algorithm)
     problem = check_run_arguments(known, header.m, header.agents, header.horizon, chosen)
     plan = RunPlan(known, problem, chosen, header.why, header.seed, make_team(team), header.budget, header.costs)
-    return run_plan(plan, checkpoint, on_event, progress=progress)
+    return run_plan(plan, checkpoint, on_event, progress=progress, watch=watch)
 
 
 def _arms(

@@ -33,6 +33,7 @@ from collabtop.teams.in_process import LocalTeam
 from collabtop.teams.ray_team import RayTeam
 from collabtop.teams.threads import ThreadsTeam
 from collabtop.teams.wrapped import LoggedTeam, WatchedTeam
+from collabtop.watching import open_page
 
 DEFAULT_MAX_HORIZON = 10_000_000
 """The limit of a run with a confidence, where none is given: arms that tie are never told apart."""
@@ -58,6 +59,7 @@ def identify(
     checkpoint: str | PathLike[str] | None = None,
     on_event: OnEvent | None = None,
     progress: bool = False,
+    watch: bool = False,
 ) -> Result:
     """Find the best m arms with a team of agents.
 
@@ -86,6 +88,7 @@ def identify(
         checkpoint: a file that keeps every pull and every exchange; the same call, or `resume`, goes on from it.
         on_event: called with every event of the run, from one thread at a time.
         progress: show how far the run is, on stderr.
+        watch: show the run on a page in the browser (needs the `watch` extra).
 
     Returns:
         The best m arms, what was learnt of all of them, and what it cost.
@@ -114,7 +117,7 @@ def identify(
     limit, prices = limit_of(arms, m, agents, horizon, budget, cost, max_horizon, chosen)
     problem = check_run_arguments(arms, m, agents, limit, chosen)
     plan = RunPlan(arms, problem, chosen, why, seed, make_team(team), budget, prices)
-    return run_plan(plan, checkpoint, on_event, progress=progress)
+    return run_plan(plan, checkpoint, on_event, progress=progress, watch=watch)
 
 
 class RunPlan(msgspec.Struct, frozen=True):
@@ -131,9 +134,16 @@ class RunPlan(msgspec.Struct, frozen=True):
 
 
 def run_plan(
-    plan: RunPlan, checkpoint: str | PathLike[str] | None, on_event: OnEvent | None, *, progress: bool = False
+    plan: RunPlan,
+    checkpoint: str | PathLike[str] | None,
+    on_event: OnEvent | None,
+    *,
+    progress: bool = False,
+    watch: bool = False,
 ) -> Result:
     """Make a run, with a checkpoint and somebody watching where that is asked for."""
+    if watch:
+        _, checkpoint = open_page(checkpoint)
     with ExitStack() as stack:
         log = None
         if checkpoint is not None:
@@ -144,6 +154,7 @@ def run_plan(
         tape = Tape(log, watcher, log.records if log else (), failures)
         result = _recorded_run(plan, log, tape, watched=watcher is not None)
         if log is not None and not any(isinstance(record, Finished) for record in log.records):
+            log.note_time()
             log.append(Finished(result.top_indices), sync=True)
         tape.tell(RunEnded(tuple(result.top_indices), result.time, result.pulls, result.words))
     return result

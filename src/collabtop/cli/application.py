@@ -21,6 +21,7 @@ from collabtop.cli.reproduce_command import reproduce, reproduce_examples
 from collabtop.cli.resume_command import resume, resume_examples
 from collabtop.cli.show_command import show, show_examples
 from collabtop.cli.study_command import study, study_examples
+from collabtop.cli.watch_command import watch, watch_examples
 
 app = typer.Typer(
     name="collabtop",
@@ -35,6 +36,7 @@ app = typer.Typer(
 app.command(epilog=identify_examples)(identify)
 app.command(epilog=resume_examples)(resume)
 app.command(epilog=show_examples)(show)
+app.command(epilog=watch_examples)(watch)
 app.command(epilog=plan_examples)(plan)
 app.command(epilog=algorithms_examples)(algorithms)
 app.command(epilog=demo_examples)(demo)

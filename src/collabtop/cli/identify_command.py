@@ -24,6 +24,7 @@ from collabtop.cli.run_options import (
     TeamOption,
     TimeLimit,
     Wait,
+    WatchOption,
     make_policy,
     make_team,
     wants_progress,
@@ -95,6 +96,7 @@ def identify(
     failures: FailuresOption = FailureName.stop,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and pull nothing.")] = False,
     progress: ProgressOption = None,
+    watch: WatchOption = False,
     json: Json = False,
 ) -> None:
     """Find the best m candidates with a team of agents, and print them and what that cost."""
@@ -121,6 +123,7 @@ def identify(
             team=make_team(team, address),
             checkpoint=checkpoint,
             progress=wants_progress(progress),
+            watch=watch,
         )
     print_json(result.to_dict()) if json else print_tables(result)
 

@@ -22,6 +22,7 @@ from collabtop.cli.run_options import (
     TeamOption,
     TimeLimit,
     Wait,
+    WatchOption,
     make_policy,
     make_team,
     wants_progress,
@@ -50,6 +51,7 @@ def resume(
     time_limit: TimeLimit = None,
     failures: FailuresOption = FailureName.stop,
     progress: ProgressOption = None,
+    watch: WatchOption = False,
     json: Json = False,
 ) -> None:
     """Go on with a run from its checkpoint; nothing that was paid for is pulled again."""
@@ -66,5 +68,7 @@ def resume(
     if pull is not None:
         given |= {"pull": load("--pull", pull), "policy": make_policy(retries, wait, time_limit, failures)}
     with resumable():
-        result = ct.resume(checkpoint, **given, team=make_team(team, address), progress=wants_progress(progress))
+        result = ct.resume(
+            checkpoint, **given, team=make_team(team, address), progress=wants_progress(progress), watch=watch
+        )
     print_json(result.to_dict()) if json else print_tables(result)

@@ -39,6 +39,7 @@ FailuresOption = Annotated[FailureName, typer.Option(help="What becomes of a pul
 ProgressOption = Annotated[
     bool | None, typer.Option("--progress/--no-progress", help="Show how far the run is; in a terminal by default.")
 ]
+WatchOption = Annotated[bool, typer.Option("--watch", help="Show the run on a page in the browser.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON, and nothing else.")]
 
 

@@ -9,6 +9,7 @@ Header     what is run: arms, m, agents, horizon, algorithm with options, seed
 Rewards    pulls of one agent, one reward each (NaN: the pull failed for good)
 Sums       pulls of one agent as a sum an arm, and the state of its generator after them
 Exchange   what was asked and answered, as it crossed
+Moment     what the clock said; for those who watch, not for going on
 Finished   the answer
 Run        the id of a run whose agents live elsewhere, and the names of their sites
 Visit      in a site's own journal: the run, what was told of it, and which arms
@@ -25,7 +26,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import Any
 
 import msgspec
@@ -38,6 +39,7 @@ _FRAME = struct.Struct("<III")
 _LARGEST = 1 << 31
 _SECONDS_AT_RISK = 1.0
 """How much of a run a power cut may undo: waiting for the disk at every exchange would hold up quick ones."""
+_SECONDS_BETWEEN_MOMENTS = 1.0
 
 
 class Header(msgspec.Struct, frozen=True, tag=True):
@@ -100,6 +102,13 @@ class Exchange(msgspec.Struct, frozen=True, tag=True):
     """Agent, pulls made, and the message it sent."""
 
 
+class Moment(msgspec.Struct, frozen=True, tag=True):
+    """What follows was written at this time, or up to a second later."""
+
+    at: float
+    """Seconds since 1970."""
+
+
 class Finished(msgspec.Struct, frozen=True, tag=True):
     """The best m, best first."""
 
@@ -127,7 +136,7 @@ class Visit(msgspec.Struct, frozen=True, tag=True):
     """A number drawn once: envelopes of other lives are not this journal's."""
 
 
-Record = Header | Rewards | Sums | Exchange | Finished | Run | Visit
+Record = Header | Rewards | Sums | Exchange | Moment | Finished | Run | Visit
 _decoder = msgspec.msgpack.Decoder(Record)
 _encoder = msgspec.msgpack.Encoder()
 
@@ -151,6 +160,7 @@ class RunLog:
         self._synced = 0.0
         self.seconds_at_risk = _SECONDS_AT_RISK
         """What a power cut may undo of that which is written with `sync`."""
+        self._moment: float | None = None
         try:
             self._file = self.path.open("a+b", buffering=0)
         except OSError as error:
@@ -171,15 +181,22 @@ class RunLog:
 
     def append(self, record: Record, *, sync: bool = False) -> None:
         """Add a record, and return when a kill cannot undo it (`sync`: nor a power cut, at most one second of it)."""
-        body = _encoder.encode(record)
-        size = len(body).to_bytes(4, "little")
+        frame = _framed(record)
         with self._lock:
             if self._closed:  # an agent that was not waited for: nobody needs its pull any more
                 return
-            self._write(_FRAME.pack(len(body), zlib.crc32(size), zlib.crc32(body)) + body)
+            if isinstance(record, Rewards | Sums | Exchange):
+                self._note_time()
+            self._write(frame)
             if sync and monotonic() - self._synced >= self.seconds_at_risk:
                 os.fsync(self._file.fileno())
                 self._synced = monotonic()
+
+    def note_time(self) -> None:
+        """Write down what the clock says, as is done with everything drawn or answered: once a second at most."""
+        with self._lock:
+            if not self._closed:
+                self._note_time()
 
     def close(self) -> None:
         """Let others use the file."""
@@ -190,6 +207,12 @@ class RunLog:
                     os.fsync(self._file.fileno())
                 self._file.close()
 
+    def _note_time(self) -> None:
+        now = monotonic()
+        if self._moment is None or now - self._moment >= _SECONDS_BETWEEN_MOMENTS:
+            self._moment = now
+            self._write(_framed(Moment(time())))
+
     def _write(self, data: bytes) -> None:
         try:
             view = memoryview(data)
@@ -199,6 +222,12 @@ class RunLog:
             raise CheckpointError(
                 f"checkpoint {str(self.path)!r}: {reason(error)}; when that is mended, resume goes on from there"
             ) from None
+
+
+def _framed(record: Record) -> bytes:
+    body = _encoder.encode(record)
+    size = len(body).to_bytes(4, "little")
+    return _FRAME.pack(len(body), zlib.crc32(size), zlib.crc32(body)) + body
 
 
 def read_log(path: str | PathLike[str]) -> list[Record]:
@@ -216,15 +245,18 @@ def read_records(data: bytes, path: Path) -> tuple[list[Record], int]:
         if _MAGIC.startswith(data):  # not even the first line was written
             return [], 0
         raise FileError(f"{str(path)!r} is no checkpoint of collabtop: choose another name")
+    return read_more_records(data, len(_MAGIC), path)
+
+
+def read_more_records(data: bytes, start: int, path: Path) -> tuple[list[Record], int]:
+    """The whole records from byte `start` on, which is where one begins or the data end; and where they end."""
     records: list[Record] = []
-    good = len(_MAGIC)
-    for body, end in _bodies(data, good, path):
+    good = start
+    for body, end in _bodies(data, start, path):
         try:
             records.append(_decoder.decode(body))
         except msgspec.DecodeError as error:
-            raise FileError(
-                f"checkpoint {str(path)!r}: record {len(records)} is of another version ({error})"
-            ) from None
+            raise FileError(f"checkpoint {str(path)!r}: a record is of another version ({error})") from None
         good = end
     return records, good
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -96,6 +98,19 @@ class Estimates:
         return [int(arm) for arm in arms[np.argsort(keys, kind="stable")]]
 
 
+class Columns(NamedTuple):
+    """What the coordinator knows of all arms, an array each."""
+
+    verdicts: NDArray[np.int8]
+    """`OPEN`, `ACCEPTED` or `REJECTED`."""
+    rounds: NDArray[np.int32]
+    """The round that settled the arm; -1 where none did, or it is not known which."""
+    means: Reals
+    """NaN where it knows nothing."""
+    pulls: Ints
+    """0 where it knows nothing, -1 where it got a mean without being told of how many pulls."""
+
+
 class Scoreboard:
     """The coordinator's memory of n arms; an algorithm writes it and a result is made from it.
 
@@ -110,6 +125,7 @@ class Scoreboard:
     """
 
     def __init__(self, n: int) -> None:
+        self.n = n
         self._sums = np.zeros(n)
         self._pulls = np.zeros(n, np.int64)
         self._verdicts = np.zeros(n, np.int8)
@@ -117,6 +133,9 @@ class Scoreboard:
         self._phases = np.zeros(n, np.int8)
         self._phase_names: list[str | None] = [None]
         self._guesses: frozenset[int] = frozenset()
+        made = _made.get()
+        if made is not None:
+            made.append(self)
 
     def __len__(self) -> int:
         return len(self._sums)
@@ -158,16 +177,22 @@ class Scoreboard:
         """How many arms have been accepted."""
         return int(np.count_nonzero(self._verdicts == ACCEPTED))
 
-    def verdict(self, *, mirrored: bool = False) -> Estimates:
-        """What is known of each arm in the end; `mirrored` turns a search for the worst arms round again."""
+    def columns(self, *, mirrored: bool = False) -> Columns:
+        """What is known of each arm so far; `mirrored` turns a search for the worst arms round again."""
         verdicts, means = self._verdicts.copy(), self._sums.copy()
         known = self._pulls > 0
         means[known] /= self._pulls[known]
         means[self._pulls == 0] = np.nan
         if mirrored:
-            verdicts, means = (ACCEPTED + REJECTED) - verdicts, 1 - means
-        names = tuple(self._phase_names)
-        return Estimates(verdicts, self._rounds, self._phases, names, means, self._pulls, self._guesses)
+            settled = verdicts != OPEN
+            verdicts[settled] = (ACCEPTED + REJECTED) - verdicts[settled]
+            means = 1 - means
+        return Columns(verdicts, self._rounds.copy(), means, self._pulls.copy())
+
+    def verdict(self, *, mirrored: bool = False) -> Estimates:
+        """What is known of each arm in the end; `mirrored` turns a search for the worst arms round again."""
+        verdicts, rounds, means, pulls = self.columns(mirrored=mirrored)
+        return Estimates(verdicts, rounds, self._phases, tuple(self._phase_names), means, pulls, self._guesses)
 
     def _settle(self, arms: Ints, verdict: int, round_: int, phase: str | None) -> None:
         if phase not in self._phase_names:
@@ -175,3 +200,23 @@ class Scoreboard:
         self._verdicts[arms] = verdict
         self._rounds[arms] = round_
         self._phases[arms] = self._phase_names.index(phase)
+
+
+@contextmanager
+def boards_made() -> Iterator[list[Scoreboard]]:
+    """The scoreboards made meanwhile, as they are made: for looking over an algorithm's shoulder.
+
+    >>> with boards_made() as boards:
+    ...     board = Scoreboard(2)
+    >>> boards == [board]
+    True
+    """
+    boards: list[Scoreboard] = []
+    token = _made.set(boards)
+    try:
+        yield boards
+    finally:
+        _made.reset(token)
+
+
+_made: ContextVar[list[Scoreboard] | None] = ContextVar("_made", default=None)

@@ -1,0 +1,88 @@
+"""Makes the pictures of the page that the docs show: `python benchmarks/page_pictures.py [FOLDER]`.
+
+A run of 120 candidates is watched live in Chromium and photographed in the middle, light and dark, and at the end, also
+on a phone; a folder of four runs is photographed as a list. Look at them before they go in.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from playwright.sync_api import Browser, sync_playwright
+
+import collabtop as ct
+from collabtop.watch.serving import page_in_thread, runs_in
+
+LIVE = """
+import sys, time
+import numpy as np, collabtop as ct
+means = np.sort(np.random.default_rng(4).beta(6, 3, 120))
+def score(mean, rng):
+    time.sleep(0.0004)
+    return rng.random() < mean
+labels = [f"prompt {place:03d}" for place in np.random.default_rng(1).permutation(120)]
+arms = ct.FunctionArms(list(map(float, means)), score, labels=labels)
+ct.identify(arms, 5, agents=8, horizon=4000, seed=2, team="threads", checkpoint=sys.argv[1])
+"""
+WIDE = {"width": 1180, "height": 820}
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent / "docs" / "images"
+    chromium = shutil.which("chromium")
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as scratch:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        live_pictures(browser, Path(scratch) / "prompts.ctlog", folder)
+        list_picture(browser, Path(scratch) / "runs", folder)
+        browser.close()
+
+
+def live_pictures(browser: Browser, log: Path, folder: Path) -> None:
+    log.touch()
+    with page_in_thread(runs_in([log])) as page, subprocess.Popen([sys.executable, "-c", LIVE, str(log)]) as run:
+        tabs = []
+        for scheme in ("light", "dark"):
+            tab = browser.new_context(viewport=WIDE, color_scheme=scheme, device_scale_factor=1.5).new_page()
+            tab.goto(page.url + "runs/prompts.ctlog")
+            tabs.append((scheme, tab))
+        tab = tabs[0][1]
+        tab.wait_for_function(
+            "() => Number(document.getElementById('pulls').textContent.replaceAll(',', '')) > 12000", timeout=120_000
+        )
+        for scheme, tab in tabs:
+            tab.screenshot(path=folder / f"watch-live-{scheme}.png")
+        run.wait()
+        tab = browser.new_context(viewport=WIDE).new_page()
+        tab.goto(page.url + "runs/prompts.ctlog")
+        tab.wait_for_selector("#answer:visible")
+        tab.wait_for_timeout(500)
+        tab.screenshot(path=folder / "watch-end.png", full_page=True)
+        phone = browser.new_context(viewport={"width": 390, "height": 844}, device_scale_factor=2).new_page()
+        phone.goto(page.url + "runs/prompts.ctlog")
+        phone.wait_for_selector("#answer:visible")
+        phone.wait_for_timeout(500)
+        phone.evaluate("document.getElementById('tiles').scrollIntoView()")
+        phone.screenshot(path=folder / "watch-phone.png")
+
+
+def list_picture(browser: Browser, runs: Path, folder: Path) -> None:
+    runs.mkdir()
+    arms = ct.BernoulliArms(np.linspace(0.2, 0.9, 200) ** 1.2, labels=[f"ad {place}" for place in range(200)])
+    for algorithm in ("frugal-top", "kzz", "collab-top-iid", "uniform"):
+        log = runs / f"ads-{algorithm}.ctlog"
+        ct.identify(arms, 3, agents=10, horizon=40_000, seed=1, algorithm=algorithm, checkpoint=log)
+    with page_in_thread(runs_in([runs])) as page:
+        tab = browser.new_context(viewport=WIDE, device_scale_factor=1.5).new_page()
+        tab.goto(page.url)
+        tab.wait_for_selector("#compare-legend li")
+        tab.wait_for_timeout(500)
+        tab.screenshot(path=folder / "watch-list.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""What the site makes of the repository: the command-line reference from the program, and links to the sources."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+_SOURCES = re.compile(r"\]\(\.\./((?:examples|benchmarks|tests|src)/[^)]*)\)")
+
+
+def on_page_markdown(markdown: str, page: Any, **more: Any) -> str:
+    """Fill in the reference; name a file of the repository rather than link to it, for it is not on the site."""
+    if page.file.src_uri == "cli.md":
+        markdown = markdown.replace("<!-- commands -->", _commands())
+    return _SOURCES.sub(r"](# 'in the repository: \1')", markdown)
+
+
+def _commands() -> str:
+    os.environ |= {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}
+    from typer.testing import CliRunner
+
+    from collabtop.cli import app
+
+    def help_of(*names: str) -> str:
+        result = CliRunner().invoke(app, [*names, "--help"], prog_name="collabtop")
+        assert result.exit_code == 0, result.output
+        return "\n".join(line.rstrip() for line in result.output.strip().splitlines())
+
+    names = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
+    parts = [f"```text\n{help_of()}\n```"]
+    parts += [f"## collabtop {name}\n\n```text\n{help_of(name)}\n```" for name in names]
+    return "\n\n".join(parts)

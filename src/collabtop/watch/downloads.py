@@ -1,0 +1,71 @@
+"""The answer of a run as files."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import msgspec
+
+from collabtop.protocol.scoreboard import OPEN
+from collabtop.report.result_table import TableRow, interval
+from collabtop.watch.runs import WatchedRun
+
+_VERDICTS = ("open", "accepted", "rejected", "settled inside an agent")
+
+
+def table_rows(run: WatchedRun) -> list[TableRow]:
+    """All candidates: of a finished run those of `result.table()`, else as far as it is."""
+    with run.lock:
+        result = run.result()
+        if result is not None:
+            return result.table().rows
+        header, tally = run.header, run.tally
+        if header is None:
+            return []
+        columns = run.replay.columns() if run.replay and run.replay.trouble is None else None
+        ranks = {arm: rank for rank, arm in enumerate(tally.top or [], 1)}
+        rows = []
+        for arm in range(header.n):
+            code = int(columns.verdicts[arm]) if columns else OPEN
+            mean, pulls = (float(columns.means[arm]), int(columns.pulls[arm])) if columns else (float("nan"), 0)
+            low, high = interval(mean, pulls) if pulls > 0 else (None, None)
+            rows.append(
+                TableRow(
+                    rank=ranks.get(arm),
+                    arm=arm,
+                    label=run.label(arm),
+                    verdict="accepted" if arm in ranks else _VERDICTS[code],
+                    round=int(columns.rounds[arm]) if columns and columns.rounds[arm] >= 0 else None,
+                    phase=None,
+                    mean=mean if pulls else None,
+                    low=low,
+                    high=high,
+                    pulls=pulls if pulls > 0 else None,
+                    failed=tally.failed[arm],
+                )
+            )
+        return rows
+
+
+def as_csv(run: WatchedRun) -> str:
+    """The table, a line a candidate."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(TableRow.__struct_fields__)
+    writer.writerows([_safe(value) for value in msgspec.structs.astuple(row)] for row in table_rows(run))
+    return text.getvalue()
+
+
+def _safe(value: object) -> object:
+    # A spreadsheet takes a text that begins like a formula for one.
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+
+
+def as_json(run: WatchedRun) -> bytes:
+    """The whole result, as `Result.to_json()` has it; of a run that is not finished, the table so far."""
+    with run.lock:
+        result = run.result()
+    if result is not None:
+        return result.to_json().encode()
+    return msgspec.json.encode({"finished": run.status == "finished", "candidates": table_rows(run)})

@@ -1,0 +1,8 @@
+// Which view the address asks for.
+
+import { showList } from "./list.js";
+import { showRun } from "./run.js";
+
+const [, , name] = location.pathname.split("/");
+if (location.pathname.startsWith("/runs/")) showRun(decodeURIComponent(name));
+else showList();

@@ -1,0 +1,154 @@
+"""The server of the page: files, tables, and streams of what changed. Nothing here changes a run."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from collabtop.watch.access import Guard
+from collabtop.watch.downloads import as_csv, as_json
+from collabtop.watch.runs import Runs, WatchedRun
+from collabtop.watch.views import Sections, changes, summary, view
+
+_SECONDS_BETWEEN_CHANGES = 0.2
+_SECONDS_BETWEEN_LISTS = 1.0
+_SECONDS_BETWEEN_SIGNS_OF_LIFE = 10.0
+_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+
+
+class PageServer:
+    """The page of some runs, as an ASGI application."""
+
+    def __init__(self, runs: Runs, token: str | None = None) -> None:
+        self.runs = runs
+        self.viewers = 0
+        """Pages that are open now."""
+        self.app: ASGIApp = Guard(
+            Starlette(
+                routes=[
+                    Route("/", self._index),
+                    Route("/runs/{name}", self._index),
+                    Route("/page/{name}", self._file),
+                    Route("/api/runs", self._list),
+                    Route("/api/runs/{name}", self._state),
+                    Route("/api/events", self._list_events),
+                    Route("/api/runs/{name}/events", self._run_events),
+                    Route("/api/runs/{name}/table.csv", self._csv),
+                    Route("/api/runs/{name}/result.json", self._json),
+                ]
+            ),
+            token,
+        )
+
+    async def _index(self, request: Request) -> Response:
+        return HTMLResponse((files("collabtop.watch") / "page" / "index.html").read_text("utf-8"))
+
+    async def _file(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        found = next((it for it in (files("collabtop.watch") / "page").iterdir() if it.name == name), None)
+        if found is None:
+            return Response("no such file", 404)
+        return Response(found.read_bytes(), media_type=_TYPES.get(name.rpartition(".")[2], "text/plain"))
+
+    # -- runs
+
+    async def _list(self, request: Request) -> Response:
+        return _json_response(await asyncio.to_thread(self._summaries))
+
+    async def _state(self, request: Request) -> Response:
+        run = self.runs.named(request.path_params["name"])
+        return _json_response(await asyncio.to_thread(_look_at, run)) if run else _unknown()
+
+    async def _csv(self, request: Request) -> Response:
+        return await self._download(request, as_csv, "text/csv; charset=utf-8", "csv")
+
+    async def _json(self, request: Request) -> Response:
+        return await self._download(request, as_json, "application/json", "json")
+
+    async def _download(
+        self, request: Request, make: Callable[[WatchedRun], str | bytes], kind: str, ending: str
+    ) -> Response:
+        run = self.runs.named(request.path_params["name"])
+        if run is None:
+            return _unknown()
+        await asyncio.to_thread(_look_at, run)
+        name = quote(f"{run.name.removesuffix('.ctlog')}.{ending}")
+        headers = {"content-disposition": f"attachment; filename*=utf-8''{name}"}
+        return Response(await asyncio.to_thread(make, run), media_type=kind, headers=headers)
+
+    def _summaries(self) -> list[Sections]:
+        rows = []
+        for run in self.runs.all():
+            run.read_on(closer=False)
+            rows.append(summary(run))
+        return rows
+
+    # -- streams
+
+    async def _list_events(self, request: Request) -> Response:
+        async def told() -> AsyncIterator[Any]:
+            before = None
+            while True:
+                rows = await asyncio.to_thread(self._summaries)
+                yield None if rows == before else {"runs": rows}
+                before = rows
+                await asyncio.sleep(_SECONDS_BETWEEN_LISTS)
+
+        return self._stream(told())
+
+    async def _run_events(self, request: Request) -> Response:
+        run = self.runs.named(request.path_params["name"])
+        if run is None:
+            return _unknown()
+
+        async def told() -> AsyncIterator[Any]:
+            before: Sections | None = None
+            while True:
+                after = await asyncio.to_thread(_look_at, run)
+                yield await asyncio.to_thread(changes, before, after)
+                before = after
+                await asyncio.sleep(_SECONDS_BETWEEN_CHANGES)
+
+        return self._stream(told())
+
+    def _stream(self, told: AsyncIterator[Any]) -> Response:
+        async def lines() -> AsyncIterator[bytes]:
+            self.viewers += 1
+            said = time.monotonic()
+            try:
+                yield b"retry: 1000\n\n"
+                async for change in told:
+                    if change:
+                        yield b"data: " + msgspec.json.encode(change) + b"\n\n"
+                        said = time.monotonic()
+                    elif time.monotonic() - said > _SECONDS_BETWEEN_SIGNS_OF_LIFE:
+                        yield b": still here\n\n"
+                        said = time.monotonic()
+            finally:
+                self.viewers -= 1
+
+        return StreamingResponse(lines(), media_type="text/event-stream")
+
+
+def _look_at(run: WatchedRun) -> Sections:
+    run.read_on(closer=True)
+    return view(run)
+
+
+def _json_response(value: Any) -> Response:
+    return Response(msgspec.json.encode(value), media_type="application/json")
+
+
+def _unknown() -> Response:
+    return JSONResponse({"error": "there is no such run"}, 404)

@@ -1,0 +1,79 @@
+"""The page in the browser that shows the runs of this process: served by a process of its own.
+
+So it stays quick while a run keeps this one busy, goes on showing a run whose process was killed, and may read a log
+that is locked here (a process that opens a file which it has locked itself, and closes it, gives back the lock).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import webbrowser
+from contextlib import suppress
+from functools import cache
+from importlib.util import find_spec
+from os import PathLike
+from pathlib import Path
+
+from collabtop.errors import CollabtopError, InputError
+
+
+def open_page(log: str | PathLike[str] | None = None, *, in_browser: bool = True) -> tuple[str, Path]:
+    """Show a run in this process's page; its address, and the log to write (a temporary one, where none is given).
+
+    The page is started at the first call, and said on stderr. It lists all runs that were shown, and stays as long
+    as this process goes on or somebody looks at it.
+    """
+    need_watch_extra()
+    page = _page(in_browser)
+    path = page.new_log() if log is None else Path(log).absolute()
+    if log is not None:
+        page.show(path)
+    return page.url, path
+
+
+def need_watch_extra() -> None:
+    """Say what is missing, where it is."""
+    if find_spec("starlette") is None or find_spec("uvicorn") is None:
+        raise InputError("the page needs an extra that is not installed: pip install 'collabtop[watch]'")
+
+
+class _PageProcess:
+    def __init__(self, in_browser: bool) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="collabtop-watch-"))
+        self._runs = 0
+        command = [sys.executable, "-m", "collabtop.watch", str(self._folder)]
+        # In a session of its own: Ctrl-C is meant for the run.
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        assert self._process.stdout is not None
+        self.url = self._process.stdout.readline().strip()
+        if not self.url:
+            raise CollabtopError("the page could not be started; the run can be watched with collabtop watch instead")
+        print(f"watch it at {self.url}", file=sys.stderr, flush=True)
+        if in_browser and has_screen():
+            with suppress(webbrowser.Error):
+                webbrowser.open(self.url)
+
+    def new_log(self) -> Path:
+        self._runs += 1
+        return self._folder / f"run-{self._runs}.ctlog"
+
+    def show(self, path: Path) -> None:
+        with suppress(OSError):  # somebody ended the page: the run does not need it
+            assert self._process.stdin is not None
+            self._process.stdin.write(f"{path}\n")
+            self._process.stdin.flush()
+
+
+@cache
+def _page(in_browser: bool) -> _PageProcess:
+    return _PageProcess(in_browser)
+
+
+def has_screen() -> bool:
+    """Whether there is a screen on which a browser could open."""
+    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -1,0 +1,66 @@
+"""`watch=True`: the page of this process's runs, in a process of its own, which leaves when nobody needs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+import collabtop as ct
+
+SCRIPT = """
+import collabtop as ct
+arms = ct.BernoulliArms([0.2, 0.9, 0.5])
+for algorithm in ("kzz", "uniform"):
+    print(ct.identify(arms, 1, agents=2, horizon=90, seed=1, algorithm=algorithm, watch=True).words, flush=True)
+print(ct.identify(arms, 1, agents=2, horizon=90, seed=1, watch=True, checkpoint="mine.ctlog").words, flush=True)
+input()
+"""
+
+
+def ask(url):
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(url, timeout=10) as answer:
+        return json.load(answer)
+
+
+@pytest.fixture
+def script(tmp_path):
+    """The script above, waiting at its end."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", SCRIPT], cwd=tmp_path, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_all_runs_of_a_process_are_on_one_page(script):
+    words = [int(script.stdout.readline()) for _ in range(3)]
+    said = script.stderr.readline()
+    url = said.removeprefix("watch it at ").strip()
+    ends = time.monotonic() + 10
+    rows = []
+    while len(rows) < 3 and time.monotonic() < ends:
+        rows = ask(url + "api/runs")
+        time.sleep(0.1)
+    assert {row["name"]: row["words"] for row in rows} == dict(
+        zip(["run-1.ctlog", "run-2.ctlog", "mine.ctlog"], words, strict=True)
+    )
+    assert {row["status"] for row in rows} == {"finished"}
+
+
+def test_watching_changes_nothing_in_a_run(tmp_path):
+    arms = ct.BernoulliArms([0.2, 0.9, 0.5])
+    asked = {"agents": 2, "horizon": 90, "seed": 1}
+    assert ct.identify(arms, 1, **asked, watch=True) == ct.identify(arms, 1, **asked)
+
+
+def test_without_the_extra_it_says_which(monkeypatch):
+    monkeypatch.setattr("collabtop.watching.find_spec", lambda name: None)
+    with pytest.raises(ct.InputError, match=r"pip install 'collabtop\[watch\]'"):
+        ct.identify(ct.BernoulliArms([0.2, 0.9]), 1, agents=2, horizon=90, watch=True)

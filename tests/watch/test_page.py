@@ -1,0 +1,252 @@
+"""The page in a real browser: what it shows is what the run knows, live, after a reload, and after a kill."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from a_browser import browser, live_run, serve, tab
+from playwright.sync_api import expect
+
+import collabtop as ct
+from collabtop.report.result_table import interval
+
+
+def number(tab, element):
+    return int(tab.locator(f"#{element}").inner_text().replace(",", ""))
+
+
+def rows(tab, table):
+    tab.locator(f"#{table}").evaluate("table => table.closest('details')?.setAttribute('open', '')")
+    return [[cell.strip() for cell in row.split("\t")] for row in tab.locator(f"#{table} tbody tr").all_inner_texts()]
+
+
+@pytest.fixture
+def finished(tmp_path):
+    """A finished run of 60 candidates with names."""
+    arms = ct.BernoulliArms(np.linspace(0.2, 0.9, 60), labels=[f"film {place}" for place in range(60)])
+    path = tmp_path / "films.ctlog"
+    return path, ct.identify(arms, 3, agents=5, horizon=3_000, seed=4, algorithm="kzz", checkpoint=path)
+
+
+def test_a_live_runs_numbers_are_those_of_its_result(tab, serve, live_run):
+    run = live_run()
+    tab.goto(serve(run.log) + "runs/live.ctlog")
+    expect(tab.locator("#status")).to_have_text("running")
+    expect(tab.locator("#pulls")).to_have_text("200")
+    live = number(tab, "live")
+    assert 3 < live < 30
+    assert rows(tab, "rounds-table")[1][2] == str(live)
+    assert tab.locator("#answer").is_hidden()
+
+    result = json.loads(run.finish())
+    expect(tab.locator("#status")).to_have_text("finished")
+    for element, name in [
+        ("words", "words"),
+        ("bits", "bits"),
+        ("trips", "round_trips"),
+        ("pulls", "pulls"),
+        ("time", "time"),
+    ]:
+        assert number(tab, element) == result[name]
+    assert tab.locator("#live").inner_text() == "0"
+    assert tab.locator("#settled").inner_text() == "3 accepted, 27 rejected"
+    shown = [(row[1], row[2], row[4]) for row in rows(tab, "answer-table")]
+    best = {it["arm"]: it for it in result["estimates"]}
+    assert shown == [
+        (best[arm]["label"], f"{best[arm]['mean']:.4f}", f"{best[arm]['pulls']:,}") for arm in result["top_indices"]
+    ]
+    assert [int(row[2].replace(",", "")) for row in rows(tab, "rounds-table")] == [
+        it["live"] for it in result["rounds"]
+    ]
+    words = dict.fromkeys({(it["kind"], it["direction"]) for it in result["ledger"]}, 0)
+    for entry in result["ledger"]:
+        words[entry["kind"], entry["direction"]] += entry["words"]
+    told = {
+        (row[0], "up" if row[1] == "to the coordinator" else "down"): int(row[3].replace(",", ""))
+        for row in rows(tab, "kinds")
+    }
+    assert told == words
+    pulls = [int(row[2].replace(",", "")) for row in rows(tab, "agents")]
+    assert sum(pulls) == result["pulls"]
+
+
+def test_a_page_reloaded_in_the_middle_catches_up(tab, serve, live_run):
+    run = live_run()
+    tab.goto(serve(run.log) + "runs/live.ctlog")
+    expect(tab.locator("#pulls")).to_have_text("200")
+    before = tab.locator("#leaders tbody").inner_text()
+    assert "working" in tab.locator("#agents-text").inner_text()
+    tab.reload()
+    expect(tab.locator("#pulls")).to_have_text("200")
+    assert tab.locator("#leaders tbody").inner_text() == before
+    result = json.loads(run.finish())
+    expect(tab.locator("#status")).to_have_text("finished")
+    assert number(tab, "words") == result["words"]
+
+
+def test_a_killed_run_is_shown_as_ended_with_its_last_state(tab, serve, live_run):
+    run = live_run("frugal-top")
+    url = serve(run.log)
+    tab.goto(url + "runs/live.ctlog")
+    expect(tab.locator("#status")).to_have_text("running")
+    expect(tab.locator("#pulls")).to_have_text("200")
+    run.kill()
+    expect(tab.locator("#status")).to_have_text("stopped before the end")
+    assert "collabtop resume goes on from it" in tab.locator("#trouble").inner_text()
+    assert number(tab, "pulls") == 200
+    assert "lost" in tab.locator("#agents-text").inner_text()
+    tab.reload()
+    expect(tab.locator("#status")).to_have_text("stopped before the end")
+    assert number(tab, "pulls") == 200
+
+
+def test_candidates_can_be_gone_through_with_the_keyboard_alone(tab, serve, finished):
+    path, result = finished
+    tab.goto(serve(path) + "runs/films.ctlog")
+    expect(tab.locator("#leaders tbody tr")).to_have_count(12)
+    for _ in range(12):
+        tab.keyboard.press("Tab")
+        if tab.evaluate("document.activeElement.id") == "candidates":
+            break
+    assert tab.evaluate("document.activeElement.id") == "candidates"
+    tab.keyboard.press("ArrowRight")
+    best = result.estimates[result.top_indices[0]]
+    low, high = interval(best.mean, best.pulls)
+    said = f"place 1, mean {best.mean:.4f}, 95% interval {low:.4f} to {high:.4f}, {best.pulls:,} pulls, accepted."
+    expect(tab.locator("#readout")).to_have_text(f"{result.top[0]}: {said}")
+    tab.keyboard.press("End")
+    expect(tab.locator("#readout")).to_contain_text("place 60")
+    tab.keyboard.press("ArrowLeft")
+    expect(tab.locator("#readout")).to_contain_text("place 59")
+    tab.locator("#show-known").press("Enter")
+    expect(tab.locator("#show-known")).to_have_attribute("aria-pressed", "true")
+
+
+@pytest.mark.parametrize("where", ["", "runs/films.ctlog"])
+def test_on_a_phone_nothing_sticks_out(browser, serve, finished, where):
+    path, _ = finished
+    phone = browser.new_context(viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True)
+    tab = phone.new_page()
+    tab.goto(serve(path.parent) + "runs/films.ctlog" if where else serve(path.parent))
+    expect(tab.locator("#tiles, #runs tbody tr").first).to_be_visible()
+    tab.wait_for_timeout(300)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 360
+    phone.close()
+
+
+def test_it_is_readable_in_light_and_dark(browser, serve, finished):
+    path, _ = finished
+    url = serve(path)
+    for scheme in ("light", "dark"):
+        context = browser.new_context(color_scheme=scheme)
+        tab = context.new_page()
+        tab.goto(url + "runs/films.ctlog")
+        expect(tab.locator("#answer")).to_be_visible()
+        for element in ("#answer-text", ".hint", "#leaders thead th", ".pill", ".verdict-rejected", "a#csv"):
+            assert contrast(tab, element) >= 4.5, f"{element} in {scheme}"
+        context.close()
+
+
+def contrast(tab, element):
+    """WCAG's ratio between a text and what is behind it."""
+    ink, paper = tab.locator(element).first.evaluate(
+        """element => {
+          let behind = element;
+          while (getComputedStyle(behind).backgroundColor === "rgba(0, 0, 0, 0)") behind = behind.parentElement;
+          return [getComputedStyle(element).color, getComputedStyle(behind).backgroundColor];
+        }"""
+    )
+    light = sorted(luminance(colour) for colour in (ink, paper))
+    return (light[1] + 0.05) / (light[0] + 0.05)
+
+
+def luminance(colour):
+    channels = [int(value) / 255 for value in re.findall(r"\d+", colour)[:3]]
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
+    return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+
+def test_a_screen_reader_finds_names_for_everything(tab, serve, finished):
+    path, _ = finished
+    tab.goto(serve(path) + "runs/films.ctlog")
+    expect(tab.locator("#answer")).to_be_visible()
+    for canvas in tab.locator("canvas:visible").all():
+        assert canvas.get_attribute("role") == "img"
+        assert canvas.get_attribute("aria-label")
+    assert all(caption.strip() for caption in tab.locator("#run table caption").all_text_contents())
+    assert tab.locator("#run table").count() == tab.locator("#run table caption").count()
+    assert tab.locator("h1:visible").count() == 1
+    assert tab.get_by_role("heading", name="Candidates").is_visible()
+    assert tab.locator("[aria-live=polite]").count() == 1
+
+
+def test_downloads_are_what_the_result_says(tab, serve, finished):
+    path, result = finished
+    tab.goto(serve(path) + "runs/films.ctlog")
+    expect(tab.locator("#answer")).to_be_visible()
+    with tab.expect_download() as download:
+        tab.locator("#json").click()
+    assert json.loads(download.value.path().read_text()) == json.loads(result.to_json())
+    assert download.value.suggested_filename == "films.json"
+    with tab.expect_download() as download:
+        tab.locator("#csv").click()
+    assert len(download.value.path().read_text().splitlines()) == 61
+
+
+def test_the_runs_of_a_folder_are_listed_and_compared(tab, serve, finished):
+    path, result = finished
+    arms = ct.BernoulliArms(np.linspace(0.2, 0.9, 60), labels=[f"film {place}" for place in range(60)])
+    asked = {"agents": 5, "horizon": 3_000, "seed": 4}
+    other = ct.identify(arms, 3, **asked, algorithm="frugal-top", checkpoint=path.parent / "frugal.ctlog")
+    tab.goto(serve(path.parent))
+    expect(tab.locator("#runs tbody tr")).to_have_count(2)
+    table = {row[0]: row for row in rows(tab, "runs")}
+    assert table["films.ctlog"][5] == f"{result.words:,}"
+    assert table["frugal.ctlog"][5] == f"{other.words:,}"
+    expect(tab.locator("#compare-legend li")).to_have_count(2)
+    same = set(result.top) == set(other.top)
+    assert ("same as the others" in table["films.ctlog"][8]) is same
+    tab.get_by_label("show frugal.ctlog").uncheck()
+    expect(tab.locator("#compare-legend li")).to_have_count(1)
+    tab.get_by_role("link", name="films.ctlog").click()
+    expect(tab.locator("h1:visible")).to_have_text("films.ctlog")
+
+
+def test_the_intervals_on_the_page_are_those_of_the_table(tab, serve, finished):
+    tab.goto(serve(finished[0]) + "runs/films.ctlog")
+    for mean, pulls in [(0.5, 100), (0.0, 3), (1.0, 7), (0.123, 100_000), (0.9, 1)]:
+        script = f"import('/page/words.js').then(words => words.interval({mean}, {pulls}))"
+        assert tab.evaluate(script) == pytest.approx(interval(mean, pulls), abs=1e-12)
+
+
+def test_with_a_token_the_page_asks_and_then_shows(tab, serve, finished):
+    url = serve(finished[0], token="long-and-secret").partition("?")[0]
+    tab.goto(url)
+    tab.get_by_label("Token").fill("long-and-secret")
+    tab.get_by_role("button", name="Look").click()
+    expect(tab.locator("h1:visible")).to_have_text("films.ctlog")
+    assert "secret" not in tab.url
+
+
+def test_ten_thousand_candidates_are_drawn_without_a_pause_that_can_be_felt(tab, serve, tmp_path):
+    path = tmp_path / "many.ctlog"
+    arms = ct.BernoulliArms(np.linspace(0.1, 0.9, 10_000))
+    ct.identify(arms, 10, agents=20, horizon=20_000, seed=1, algorithm="kzz", checkpoint=path)
+    tab.goto(serve(path) + "runs/many.ctlog")
+    expect(tab.locator("#answer")).to_be_visible(timeout=20_000)
+    longest = tab.evaluate(
+        """async () => {
+          let longest = 0;
+          for (let turn = 0; turn < 8; turn += 1) {
+            document.getElementById(turn % 2 ? "show-seen" : "show-known").click();
+            const began = performance.now();
+            await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+            longest = Math.max(longest, performance.now() - began);
+          }
+          return longest;
+        }"""
+    )
+    assert longest < 1_000  # about 60 ms on an idle machine; this only catches drawing that got out of hand
