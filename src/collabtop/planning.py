@@ -158,7 +158,7 @@ def plan(
     >>> import collabtop as ct
     >>> found = ct.plan(n=64, m=1, agents=4, gap=0.2, simulate=False)
     >>> [(row.title, row.bound_horizon) for row in found.rows if row.bound_horizon]
-    [('frugal-top', 13396), ('collab-top-iid, paper', 4086912)]
+    [('frugal-top', 18636), ('collab-top-iid, paper', 4086912)]
     """
     arms, m, crew, instance = _instance(n, m, agents, gap, means)
     errors = _errors(error)

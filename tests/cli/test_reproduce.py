@@ -53,7 +53,8 @@ def test_every_algorithm_of_the_paper_is_there_with_both_schedules(made):
 def test_figures_are_there_as_vectors_and_pixels(made):
     out, _ = made
     names = {path.name for path in (out / "figures").iterdir()}
-    assert names == {f"figure-{number}.{ending}" for number in range(1, 5) for ending in ("svg", "pdf", "png")}
+    figures = ["pareto", *(f"figure-{number}" for number in range(1, 5))]
+    assert names == {f"{figure}.{ending}" for figure in figures for ending in ("svg", "pdf", "png")}
 
 
 class Reader(HTMLParser):
@@ -82,10 +83,12 @@ def test_the_page_is_whole_in_itself_and_well_formed(made):
     page = Reader()
     page.feed(text)
     assert page.open == []
-    assert len(page.links) == 4
+    assert len(page.links) == 5
     assert all(link.startswith("data:image/svg+xml;base64,") for link in page.links)
     assert "url(" not in text.partition("</style>")[0]
-    assert all(alt.startswith("Figure ") and "Panel a" in alt for alt in page.alts)
+    *figures, prices = page.alts
+    assert all(alt.startswith("Figure ") and "Panel a" in alt for alt in figures)
+    assert prices.startswith("What error .01 takes")
     assert "prefers-color-scheme: dark" in text
     assert "@media print" in text
     for one in found["statements"]:

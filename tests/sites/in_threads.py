@@ -35,7 +35,7 @@ class ThreadSites(ct.SitesTeam):
     def _join(self, name, arms):
         try:
             settings = {"journal": self.journals and self.journals / name, "give_up": 1, "min_batch": self.min_batch}
-            source = getattr(arms, "_arms", arms)
+            source = getattr(arms, "source", arms)
             ct.join(f"localhost:{self.port}", source, cert=self.certs / f"{name}.pem", **(settings | self.joins))
         except Exception as error:
             self.errors.append(error)

@@ -59,7 +59,9 @@ def test_a_horizon_that_cannot_pay_for_it_is_said():
     smallest = ct.FrugalTop().smallest_horizon(ct.Problem(256, 1, 8, 1))
     arms = ConstantArms(np.random.default_rng(2).permutation(256) / 256)
     with pytest.raises(ct.SiteError, match=r"what it left undone takes [\d,]+ time steps .* only [\d,]+ are left"):
-        ct.identify(arms, 1, agents=8, horizon=smallest, algorithm="frugal-top", seed=1, team=Losing(Prune))
+        ct.identify(
+            arms, 1, agents=8, horizon=smallest, algorithm="frugal-top", seed=1, team=Losing(Prune, agents=range(6))
+        )
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ class FrugalTop(Algorithm):
         board, live, to_accept = Scoreboard(problem.n), np.arange(problem.n), problem.m
         new_pulls = [after - before for before, after in pairwise([0, *plan.shared_pulls])]
         planned = list(zip(plan.shared_sizes, new_pulls, strict=True))
-        r, phase = 0, "shared"
+        last, phase = 0, "shared"
         for r, keep in enumerate([*plan.shared_sizes[1:], 0]):
             if not 0 < to_accept < len(live):
                 break
@@ -76,8 +76,8 @@ class FrugalTop(Algorithm):
             settled = settle(live, board.means(live), to_accept, keep, rng)
             board.accept(settled.accepted, r, phase)
             board.reject(settled.rejected, r, phase)
-            live, to_accept = settled.live, problem.m - board.accepted
-        settle_rest(board, live, to_accept, r, phase)
+            live, to_accept, last = settled.live, problem.m - board.accepted, r
+        settle_rest(board, live, to_accept, last, phase)
         return board
 
 

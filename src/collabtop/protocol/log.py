@@ -185,18 +185,18 @@ class RunLog:
         with self._lock:
             if self._closed:  # an agent that was not waited for: nobody needs its pull any more
                 return
-            if isinstance(record, Rewards | Sums | Exchange):
-                self._note_time()
             self._write(frame)
             if sync and monotonic() - self._synced >= self.seconds_at_risk:
                 os.fsync(self._file.fileno())
                 self._synced = monotonic()
 
     def note_time(self) -> None:
-        """Write down what the clock says, as is done with everything drawn or answered: once a second at most."""
+        """Write down what the clock says, once a second at most."""
+        now = monotonic()
         with self._lock:
-            if not self._closed:
-                self._note_time()
+            if not self._closed and (self._moment is None or now - self._moment >= _SECONDS_BETWEEN_MOMENTS):
+                self._moment = now
+                self._write(_framed(Moment(time())))
 
     def close(self) -> None:
         """Let others use the file."""
@@ -206,12 +206,6 @@ class RunLog:
                 with suppress(OSError):  # what could not be written was said when it was
                     os.fsync(self._file.fileno())
                 self._file.close()
-
-    def _note_time(self) -> None:
-        now = monotonic()
-        if self._moment is None or now - self._moment >= _SECONDS_BETWEEN_MOMENTS:
-            self._moment = now
-            self._write(_framed(Moment(time())))
 
     def _write(self, data: bytes) -> None:
         try:

@@ -32,6 +32,9 @@ class Shelf(Protocol):
     def append(self, record: Record) -> None:
         """Put a record beside the others."""
 
+    def note_time(self) -> None:
+        """Keep what the clock says, for those who watch."""
+
 
 class Tape:
     """Rewards by agent and pull number: those of a checkpoint, those being drawn, and the pulls that failed."""
@@ -136,6 +139,7 @@ class Tape:
         if waiting is None:
             return
         if self._log is not None:
+            self._log.note_time()
             self._log.append(waiting.record(agent, self._failures))
         self._written[agent] = monotonic()
         self.tell(PullsMade(agent, waiting.pulls, recalled=False))
@@ -171,6 +175,7 @@ class Tape:
                 raise FileError("the checkpoint does not fit: the arms give other rewards than they did")
             if known is None and self._log is not None:
                 body = sums.astype("<f8").tobytes()
+                self._log.note_time()
                 self._log.append(Sums(draws.agent, draws.made, *asked, body, _state(draws.bulk)))
         count = int(np.broadcast_to(times, arms.shape).sum())
         self.tell(PullsMade(draws.agent, count, recalled=known is not None))

@@ -28,6 +28,9 @@ class Reporter:
             with self._lock:
                 self._items.append(record)
 
+    def note_time(self) -> None:
+        """The coordinator's clock counts, not this one's."""
+
     def hear(self, event: Event) -> None:
         """Take in an event of a tape; failed attempts are counted whether or not somebody watches."""
         if isinstance(event, PullFailed) or (self._watched and isinstance(event, PullsMade)):

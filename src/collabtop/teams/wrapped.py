@@ -69,6 +69,7 @@ class LoggedTeam(WrappedTeam):
             replies = super().deliver(requests)
         record = as_record(requests, replies)
         if known is None:
+            self._log.note_time()
             self._log.append(record, sync=True)
         elif known != record:
             raise FileError(
