@@ -23,9 +23,8 @@ EXCEPTIONS = {
     r"^collabtop reproduce": "takes minutes: tests/cli/test_reproduce.py",
     r"^collabtop demo": "takes a while: tests/cli/test_demo_command.py",
     r"^collabtop plan -n 588": "takes a minute: tests/cli/test_plan_command.py, and a smaller one in choosing.md",
-    r"^(RAY_\w+=\S+ )*ray ": "starts a cluster: tests/teams/test_ray_team.py has one of its own",
-    r"^RAY_ADDRESS=|--team ray": "needs a cluster: tests/cli/test_ray_option.py",
-    r"^collabtop (coordinate|join|certs)|^for site in": "needs several processes: tests/sites/test_documentation.py",
+    r"\bray start|--team ray --address": "needs a cluster: tests/teams/test_ray_team.py, tests/cli/test_ray_option.py",
+    r"collabtop (coordinate|join)": "needs several processes: tests/sites/test_documentation.py and test_site_commands.py",
 }
 
 # Files that pages speak of without showing them.
@@ -50,7 +49,8 @@ def blocks(page):
         if title := re.search(r'title="([^"]+)"', options):
             files[title[1]] = body
         elif language in ("sh", "bash", "console", "shell"):
-            commands += [line.removeprefix("$ ") for line in body.replace("\\\n", " ").splitlines() if line.strip()]
+            lines = body.replace("\\\n", " ").splitlines()
+            commands += [line.removeprefix("$ ") for line in lines if line.strip()]
     return commands, files
 
 

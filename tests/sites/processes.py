@@ -59,11 +59,11 @@ class Trial:
         run = {name: value for name, value in self.settings.items() if name != "m"}
         return ct.identify(CANDIDATES, self.settings["m"], pull=score, agents=self.sites, **run)
 
-    def start_coordinator(self):
+    def start_coordinator(self, *more):
         self._start(
             "coordinator",
             *("coordinate", "run.toml", "--listen", f"127.0.0.1:{self.port}", "--json"),
-            *("--cert", self.certs / "coordinator.pem"),
+            *("--cert", self.certs / "coordinator.pem", *more),
         )
 
     def start_site(self, number, *, port=None, more=()):

@@ -11,7 +11,7 @@ import typer
 
 from collabtop.cli.errors import resumable
 from collabtop.cli.output import examples, print_json, print_tables
-from collabtop.cli.run_options import Json, ProgressOption, wants_progress
+from collabtop.cli.run_options import Json, ProgressOption, WatchOption, wants_progress
 from collabtop.events import Event, SiteChanged
 from collabtop.sites.settings import coordinate as run_over_sites
 from collabtop.sites.settings import read_run
@@ -44,6 +44,7 @@ def coordinate(
     ] = None,
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the result here, as JSON.")] = None,
     progress: ProgressOption = None,
+    watch: WatchOption = False,
     json: Json = False,
 ) -> None:
     """Wait for all sites, find the best m with them, print the result; run again, it goes on where it was."""
@@ -59,6 +60,7 @@ def coordinate(
             log=log if log is not None else file.with_suffix(".ctlog"),
             on_site=_show,
             progress=wants_progress(progress),
+            watch=watch,
         )
     transport = msgspec.to_builtins(result.ledger.transport)
     told = {**result.to_dict(), "transport": transport}

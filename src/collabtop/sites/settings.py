@@ -105,6 +105,7 @@ def coordinate(
     on_site: OnEvent | None = None,
     on_event: OnEvent | None = None,
     progress: bool = False,
+    watch: bool = False,
 ) -> Result:
     """Wait for the sites of a run, run it, and return the result; with a log, go on where an earlier one was."""
     team = SitesTeam(
@@ -136,4 +137,5 @@ def coordinate(
         checkpoint=log,
         on_event=on_event,
         progress=progress,
+        watch=watch,
     )
