@@ -24,7 +24,7 @@ EXCEPTIONS = {
     r"^collabtop demo": "takes a while: tests/cli/test_demo_command.py",
     r"^collabtop plan -n 588": "takes a minute: tests/cli/test_plan_command.py, and a smaller one in choosing.md",
     r"\bray start|--team ray --address": "needs a cluster: tests/teams/test_ray_team.py, tests/cli/test_ray_option.py",
-    r"collabtop (coordinate|join)": "needs several processes: tests/sites/test_documentation.py and test_site_commands.py",
+    r"collabtop (coordinate|join)": "needs several processes: tests/sites has them",
 }
 
 # Files that pages speak of without showing them.
