@@ -213,7 +213,8 @@ def _shared_sizes(start: int, m: int) -> list[int]:
         return _falling(start, 2, _SHARED_SHRINK)
     if start < _BORDER * _SHARED_SHRINK:
         return _falling(start, 2, _BORDER_SHRINK)
-    return _falling(start, _BORDER, _SHARED_SHRINK)[:-1] + _falling(_BORDER, 2, _BORDER_SHRINK)
+    steps = round(math.log(start / _BORDER, _SHARED_SHRINK))  # the nearest factor to it, between 1.5 and 2.3
+    return _in_steps(start, _BORDER, steps)[:-1] + _falling(_BORDER, 2, _BORDER_SHRINK)
 
 
 def _falling(start: int, end: int, factor: float) -> list[int]:
@@ -222,7 +223,10 @@ def _falling(start: int, end: int, factor: float) -> list[int]:
     >>> _falling(40, 2, 1.7)
     [40, 22, 12, 7, 4, 2]
     """
-    steps = int(math.log(start / end) / math.log(factor)) if start > end else 0
+    return _in_steps(start, end, int(math.log(start / end) / math.log(factor)) if start > end else 0)
+
+
+def _in_steps(start: int, end: int, steps: int) -> list[int]:
     ratio = (end / start) ** (1 / steps) if steps else 0.0
     return list(dict.fromkeys([start, *(max(end, round(start * ratio**step)) for step in range(1, steps + 1))]))
 
