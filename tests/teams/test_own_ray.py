@@ -99,7 +99,7 @@ def check_nothing_is_left(process, home, temporary):
 
 def test_after_success_and_after_an_error_nothing_is_left(home, temporary):
     process = started(WELL_THEN_BADLY, home, temporary)
-    out, err = process.communicate(timeout=90)
+    out, err = process.communicate(timeout=300)
     assert (out.split("\n")[1:], err, process.returncode) == (["True", "-1.0", ""], "", 0)
     check_nothing_is_left(process, home, temporary)
 
