@@ -79,6 +79,7 @@ def test_a_link_that_is_cut_in_the_middle_of_a_pull_and_healed_loses_nothing(tri
     assert transport["absent"] > 0
 
 
+@pytest.mark.long
 def test_links_that_are_slow_and_reset_at_random_give_the_undisturbed_answer(trial):
     run = trial(sites=3, pull_seconds=0.01)
     links = [Proxy(run.port, delay=0.1, reset_after=(0.8, 2.0), seed=number) for number in range(3)]  # 200 ms both ways

@@ -14,8 +14,18 @@ from collabtop.testing import check_team
 MEANS = [0.2, 0.35, 0.5, 0.65, 0.8]
 
 
+@pytest.fixture(autouse=True)
+def others():
+    """Threads that other tests of this process have left behind."""
+    _others.clear()
+    _others.update(threading.enumerate())
+
+
+_others: set[threading.Thread] = set()
+
+
 def threads_of_ours():
-    return [it for it in threading.enumerate() if it.name.startswith("collabtop")]
+    return [it for it in threading.enumerate() if it.name.startswith("collabtop") and it not in _others]
 
 
 def test_the_team_keeps_the_laws():

@@ -268,8 +268,8 @@ class Visitor:
         if agent is None or sealed.epoch != self._journal.life:
             self._stop(Declined("request"), ProtocolError("a request to an agent or a life that is not ours"))
             return
-        if self._busy.get(sealed.agent) == sealed.number:
-            return  # its answer goes out when it is there
+        if self._busy.get(sealed.agent, -1) >= sealed.number:
+            return  # its answer goes out when it is there; a late copy of an older request needs none
         if sealed.number < agent.state.last:
             return  # a late repeat: nobody waits for it
         try:
