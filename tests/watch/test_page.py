@@ -249,4 +249,4 @@ def test_ten_thousand_candidates_are_drawn_without_a_pause_that_can_be_felt(tab,
           return longest;
         }"""
     )
-    assert longest < 1_000  # about 60 ms on an idle machine; this only catches drawing that got out of hand
+    assert longest < 1_000  # milliseconds: this only catches drawing that got out of hand
