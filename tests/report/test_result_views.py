@@ -83,7 +83,6 @@ def test_the_interval_holds_the_true_mean_about_as_often_as_it_says(mean, pulls)
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_data_frame_has_a_row_a_candidate(library):
-    pytest.importorskip(library)
     frame = run().to_dataframe(library)
     assert type(frame).__module__.split(".")[0] == library
     assert list(frame["label"]) == [row.label for row in run().table().rows]

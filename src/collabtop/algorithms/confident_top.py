@@ -10,9 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.dealing import balanced_time, pull_balanced
+from collabtop.algorithms.dealing import balanced_time, pull_balanced, pull_open
 from collabtop.algorithms.elimination import smallest
-from collabtop.algorithms.frugal_top_noniid import pull_open
 from collabtop.algorithms.intervals import bounds
 from collabtop.errors import InputError
 from collabtop.problem import Problem

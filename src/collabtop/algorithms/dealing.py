@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from collabtop.errors import SiteError
-from collabtop.protocol.messages import Ints, Means, Message, Pull, Reals
+from collabtop.protocol.messages import CoarseMeans, Flags, Ints, Means, Message, Pull, PullOpen, Reals
 from collabtop.protocol.team import Team
 
 _MANY = 10_000
@@ -22,6 +22,15 @@ def pull_each(team: Team, live: Ints, times: int, *, all_live: bool = False) -> 
     sums = np.zeros(len(live))
     for answer in team.ask_all(question, Means):
         sums += answer.means * times
+    return sums
+
+
+def pull_open(team: Team, live: int, survived: Flags | None, times: int, coarseness: float) -> Reals:
+    """Every agent pulls every open arm; the sums over all agents, as far as their coarse means tell."""
+    question = PullOpen(survived, times, coarseness, free=("times", "coarseness"))
+    sums = np.zeros(live)
+    for answer in team.ask_all(question, CoarseMeans):
+        sums += answer.means() * times
     return sums
 
 

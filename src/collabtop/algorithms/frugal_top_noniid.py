@@ -14,7 +14,7 @@ from collabtop.algorithms.everyone import Everyone
 from collabtop.algorithms.frugal_plan import noniid_plan, smallest_noniid_horizon
 from collabtop.errors import InputError
 from collabtop.problem import Problem
-from collabtop.protocol.messages import CoarseMeans, Flags, PullOpen, Reals
+from collabtop.protocol.messages import Flags
 from collabtop.protocol.scoreboard import Scoreboard
 from collabtop.protocol.team import Team
 
@@ -71,12 +71,3 @@ class FrugalTopNonIID(Algorithm):
             r, live, to_accept, so_far = r + 1, settled.live, problem.m - board.accepted, pulls
         settle_rest(board, live, to_accept, r - 1, "shared")
         return board
-
-
-def pull_open(team: Team, live: int, survived: Flags | None, times: int, coarseness: float) -> Reals:
-    """Every agent pulls every open arm; the sums over all agents, as far as their coarse means tell."""
-    question = PullOpen(survived, times, coarseness, free=("times", "coarseness"))
-    sums = np.zeros(live)
-    for answer in team.ask_all(question, CoarseMeans):
-        sums += answer.means() * times
-    return sums
