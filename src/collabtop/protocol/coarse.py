@@ -61,7 +61,7 @@ def coarse_means(
 
 def _steps(sums: Reals, times: int, variance: float | None, coarseness: float) -> int:
     """The number of steps from 0 to 1, or 0 to send the means as they are."""
-    counts_suffice = not (sums % 1).any()
+    counts_suffice = bool((np.floor(sums) == sums).all())
     if not variance or not coarseness:
         return times if counts_suffice and variance != 0 else 0
     # Rounding to steps of width w at random adds a variance of at most w^2 / 4; no reward has more than 1/4.
