@@ -65,6 +65,12 @@ class Exchanged(Event, frozen=True):
     bits: int
 
 
+class Listening(Event, frozen=True):
+    """A coordinator's port is open: sites can dial in."""
+
+    address: str
+
+
 class SiteChanged(Event, frozen=True):
     """A remote site came, dropped off, came back, or is lost and the run goes on without it."""
 

@@ -8,9 +8,9 @@ import random
 import grpc
 import grpc.aio
 
-from collabtop.sites.coordinator import METHOD, SERVICE
 from collabtop.sites.frames import Answer, Ask, Joiner, encode, pieces, read_from_coordinator, read_from_site
 from collabtop.sites.loops import LoopThread
+from collabtop.sites.port import METHOD, SERVICE
 from collabtop.sites.tls import read_files
 
 

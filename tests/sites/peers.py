@@ -8,8 +8,8 @@ import time
 
 import grpc
 
-from collabtop.sites.coordinator import METHOD, SERVICE
 from collabtop.sites.frames import Hello, Joiner, encode, pieces, read_from_coordinator
+from collabtop.sites.port import METHOD, SERVICE
 
 
 def wait_for_port(port, seconds=20):

@@ -4,52 +4,58 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections import Counter
 from pathlib import Path
 
+from forked import Forked
+
 import collabtop as ct
 
 COMMAND = str(Path(sys.executable).with_name("collabtop"))
 
-CANDIDATES = [f"treatment {letter}" for letter in "abcdefgh"]
+CANDIDATES = [f"treatment {number}" for number in range(64)]
 
 MODULE = """
 import os, time
-candidates = ["treatment " + letter for letter in "abcdefgh"]
+candidates = [f"treatment {number}" for number in range(64)]
 
 def score(candidate, rng):
     drawn = rng.random()
-    time.sleep(float(os.environ.get("PULL_SECONDS", "0.02")))
+    time.sleep(float(os.environ["PULL_SECONDS"]))
     with open(os.environ["PULLS"], "a") as file:
         file.write(f"{candidate} {drawn!r}\\n")
-    return drawn < 0.2 + 0.08 * (ord(candidate[-1]) - ord("a"))
+    return drawn < 0.2 + 0.01 * int(candidate.split()[1])
 """
+
+HORIZONS = {"collab-top-iid": 500, "frugal-top": 130, "collab-top-noniid": 400, "kzz": 130}
+"""With two sites and 64 candidates, some 100 pulls a site; the first two have local phases of 100 and 90 pulls."""
 
 
 def score(candidate, rng):
-    return rng.random() < 0.2 + 0.08 * (ord(candidate[-1]) - ord("a"))
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    return rng.random() < 0.2 + 0.01 * int(candidate.split()[1])
 
 
 class Trial:
-    """A run of some sites in processes of their own, in a folder of their own."""
+    """A run of some sites in processes of their own, in a folder of their own.
 
-    def __init__(self, folder, certs, sites=2, *, horizon=60, pull_seconds=0.02, grace=60, keepalive=2, **settings):
-        self.folder, self.certs, self.sites = folder, certs, sites
-        self.port, self.pull_seconds, self.keepalive = free_port(), pull_seconds, keepalive
+    Args:
+        fresh: start each process by the installed command; otherwise they are copies of one that has imported the
+            package, which saves a second of a core each.
+    """
+
+    def __init__(
+        self, folder, certs, sites=2, *, fresh, algorithm, pull_seconds=0.01, grace=60, keepalive=2, **settings
+    ):
+        self.folder, self.certs, self.sites, self.fresh = folder, certs, sites, fresh
+        self.port, self.pull_seconds, self.keepalive = 0, pull_seconds, keepalive
         self.running = {}
         (folder / "study.py").write_text(MODULE)
-        self.settings = {"m": 2, "horizon": horizon, "seed": 5, "algorithm": "kzz", **settings}
+        self.settings = {"m": 1, "horizon": HORIZONS[algorithm], "seed": 5, "algorithm": algorithm, **settings}
         names = [f"site{number}" for number in range(sites)]
         lines = {**self.settings, "labels": CANDIDATES, "sites": names, "grace": grace, "keepalive": keepalive}
         (folder / "run.toml").write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in lines.items()))
@@ -60,11 +66,14 @@ class Trial:
         return ct.identify(CANDIDATES, self.settings["m"], pull=score, agents=self.sites, **run)
 
     def start_coordinator(self, *more):
+        """Start it; the first one takes any free port, later ones the same again."""
         self._start(
             "coordinator",
             *("coordinate", "run.toml", "--listen", f"127.0.0.1:{self.port}", "--json"),
             *("--cert", self.certs / "coordinator.pem", *more),
         )
+        if not self.port:
+            self.port = int(self.wait_until_said("coordinator", r"listening on 127\.0\.0\.1:(\d+)")[1])
 
     def start_site(self, number, *, port=None, more=()):
         self._start(
@@ -74,11 +83,24 @@ class Trial:
             *("--keepalive", self.keepalive, "--min-batch", 1, "--give-up", 60, *more),
         )
 
+    def start_all(self):
+        self.start_coordinator()
+        for number in range(self.sites):
+            self.start_site(number)
+
+    def start_again(self, name):
+        self.start_coordinator() if name == "coordinator" else self.start_site(int(name[4:]))
+
     def _start(self, name, *arguments):
-        environment = {**os.environ, "PULLS": str(self.pulls_file(name)), "PULL_SECONDS": str(self.pull_seconds)}
-        with (self.folder / f"{name}.out").open("ab") as out, (self.folder / f"{name}.err").open("ab") as err:
+        arguments = [str(argument) for argument in arguments]
+        environment = {"PULLS": str(self.pulls_file(name)), "PULL_SECONDS": str(self.pull_seconds)}
+        out, err = self.folder / f"{name}.out", self.folder / f"{name}.err"
+        if not self.fresh:
+            self.running[name] = Forked(arguments, cwd=self.folder, out=out, err=err, environment=environment)
+            return
+        with out.open("ab") as to_out, err.open("ab") as to_err:
             self.running[name] = subprocess.Popen(
-                [COMMAND, *map(str, arguments)], cwd=self.folder, stdout=out, stderr=err, env=environment
+                [COMMAND, *arguments], cwd=self.folder, stdout=to_out, stderr=to_err, env={**os.environ, **environment}
             )
 
     def pulls_file(self, name):
@@ -88,11 +110,20 @@ class Trial:
         path = self.pulls_file(name)
         return path.read_text().splitlines() if path.exists() else []
 
-    def wait_for_pulls(self, name, count, seconds=30):
+    def wait_for_pulls(self, name, count):
         """Wait until a site is in the middle of its work."""
+        self._wait(name, lambda: len(self.pulls_made(name)) >= count, f"{count} pulls")
+
+    def wait_until_said(self, name, pattern):
+        """Wait until a process has said something, and return the match."""
+        self._wait(name, lambda: re.search(pattern, self.said(name)), pattern)
+        return re.search(pattern, self.said(name))
+
+    def _wait(self, name, done, what, seconds=60):
         end = time.monotonic() + seconds
-        while len(self.pulls_made(name)) < count:
-            assert time.monotonic() < end, f"{name} made {len(self.pulls_made(name))} pulls in {seconds} s"
+        while not done():
+            assert self.running[name].poll() is None, f"{name} ended: {self.said(name)}"
+            assert time.monotonic() < end, f"{name}: no {what} in {seconds} s, only {self.said(name)}"
             time.sleep(0.01)
 
     def send(self, name, what):
@@ -102,7 +133,7 @@ class Trial:
         self.running[name].kill()
         self.running[name].wait()
 
-    def result(self, seconds=60):
+    def result(self, seconds=120):
         """Wait for all to end well, and return what the coordinator printed."""
         end = time.monotonic() + seconds
         for name, process in self.running.items():
@@ -111,7 +142,8 @@ class Trial:
         return json.loads((self.folder / "coordinator.out").read_text())
 
     def said(self, name):
-        return (self.folder / f"{name}.err").read_text()
+        path = self.folder / f"{name}.err"
+        return path.read_text() if path.exists() else ""
 
     def stop(self):
         for process in self.running.values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import socket
 import struct
@@ -11,10 +12,13 @@ from collabtop.sites.loops import LoopThread
 
 
 class Proxy:
-    """Stands between sites and a coordinator. `reset_after` gives the seconds a connection lives, at random."""
+    """Stands between sites and a coordinator.
 
-    def __init__(self, target_port, *, delay=0.0, reset_after=None, seed=0):
-        self.target, self.delay, self.reset_after = target_port, delay, reset_after
+    `reset_after` gives the seconds a connection lives, at random; after `most_resets` they are left alone.
+    """
+
+    def __init__(self, target_port, *, delay=0.0, reset_after=None, most_resets=math.inf, seed=0):
+        self.target, self.delay, self.reset_after, self.most_resets = target_port, delay, reset_after, most_resets
         self.rng = random.Random(seed)
         self.bytes = self.resets = self.connections = 0
         self.loop = LoopThread("proxy")
@@ -48,7 +52,8 @@ class Proxy:
             writer.close()
             return
         tasks = [asyncio.ensure_future(self._pass(reader, back)), asyncio.ensure_future(self._pass(there, writer))]
-        limit = None if self.reset_after is None else self.rng.uniform(*self.reset_after)
+        spared = self.reset_after is None or self.resets >= self.most_resets
+        limit = None if spared else self.rng.uniform(*self.reset_after)
         try:
             _, late = await asyncio.wait(tasks, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
             if len(late) == 2:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
+from hosts import needs_namespaces, own_network
 
 import collabtop as ct
 
@@ -19,17 +17,15 @@ SCRIPT = Path(__file__).with_name("hosts.py")
 MEANS = np.random.default_rng(4).uniform(0.1, 0.9, 120)
 GROUPS = np.random.default_rng(5).uniform(0.1, 0.9, (40, SITES))
 
-if shutil.which("ip") is None or shutil.which("unshare") is None:  # .ci/run installs both
-    pytest.skip("needs ip (iproute2) and unshare (util-linux)", allow_module_level=True)
+needs_namespaces()
 
 
 def test_ten_sites_on_hosts_of_their_own_give_the_results_and_ledgers_of_the_local_team(tmp_path):
     ct.make_certificates(tmp_path / "certs", [f"site{number}" for number in range(SITES)], hosts=["10.77.0.1"])
     np.savetxt(tmp_path / "means.txt", MEANS)
     np.savetxt(tmp_path / "groups.txt", GROUPS)
-    as_root = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     ended = subprocess.run(
-        ["unshare", *as_root, "--net", "--mount", "--pid", "--fork", "--kill-child", sys.executable, SCRIPT, tmp_path],
+        [*own_network("--mount", "--pid", "--fork", "--kill-child"), sys.executable, SCRIPT, tmp_path],
         capture_output=True,
         text=True,
         timeout=240,

@@ -15,7 +15,7 @@ from peers import Peer
 import collabtop as ct
 from collabtop.protocol.envelope import SealedReply, seal_reply
 from collabtop.protocol.messages import Means, Reply
-from collabtop.sites.frames import Answer, Ask, Hello, Ready, Refused, Welcome
+from collabtop.sites.frames import Answer, Ask, Hello, Ready, Refused, Welcome, encode
 
 ARMS = ct.BernoulliArms([0.9, 0.5, 0.4], labels=["red pill", "blue pill", "sugar"])
 RUN = {"m": 1, "agents": 2, "horizon": 300, "algorithm": "uniform", "seed": 1}
@@ -34,10 +34,10 @@ def run_under_way(certs):
     thread = threading.Thread(target=lambda: results.append(ct.identify(ct.RemoteArms(3), **RUN, team=team)))
     thread.start()
     address = f"localhost:{team.port}"
-    first = threading.Thread(target=ct.join, args=[address, ARMS], kwargs={"cert": certs / "site0.pem"})
+    first = threading.Thread(target=ct.join, args=[address, ARMS], kwargs={"cert": certs / "site0.pem", "give_up": 20})
     first.start()
     yield team
-    ct.join(address, ARMS, cert=certs / "site1.pem")
+    ct.join(address, ARMS, cert=certs / "site1.pem", give_up=20)
     for one in (thread, first):
         one.join(20)
     unlabelled = ct.BernoulliArms(ARMS.means)
@@ -71,7 +71,7 @@ def test_the_coordinators_own_certificate_does_not_get_in(run_under_way, certs):
 
 def test_a_sites_certificate_cannot_pose_as_the_coordinator(certs, tmp_path):
     ct.make_certificates(certs, ["impostor"])
-    team = ct.SitesTeam(["site0"], listen="localhost:0", cert=certs / "impostor.pem", wait=3)
+    team = ct.SitesTeam(["site0"], listen="localhost:0", cert=certs / "impostor.pem", wait=2)
     thread = threading.Thread(target=lambda: _fails(ct.RemoteArms(3), team), daemon=True)
     thread.start()
     said = []
@@ -83,7 +83,7 @@ def test_a_sites_certificate_cannot_pose_as_the_coordinator(certs, tmp_path):
 
 def _fails(arms, team):
     with pytest.raises(ct.SiteError):
-        ct.identify(arms, 1, agents=1, horizon=30, team=team)
+        ct.identify(arms, **{**RUN, "agents": len(team._sites)}, team=team)
 
 
 def test_a_site_that_is_not_in_the_run_is_turned_away(run_under_way, certs):
@@ -115,6 +115,44 @@ def test_a_wrong_run_id_a_wrong_version_and_other_arms_are_turned_away(run_under
 def test_a_certificate_for_another_name_than_was_meant_is_not_used(certs):
     with pytest.raises(ct.InputError, match=r"site is 'site3', but cert .* is for 'site4'"):
         ct.join("localhost:1", ARMS, site="site3", cert=certs / "site4.pem")
+
+
+def means_of(ask_number, life=7):
+    return Answer(seal_reply(Reply(1, ask_number, 300, Means(np.array([0.9, 0.5, 0.4]))), life))
+
+
+def test_an_answer_that_comes_before_a_restarted_coordinator_has_asked_again_is_passed_over(certs):
+    team, results = waiting_team(certs), []
+    run = threading.Thread(target=lambda: results.append(ct.identify(ct.RemoteArms(3), **RUN, team=team)))
+    run.start()
+    address = f"localhost:{team.port}"
+    with Peer.of(team.port, certs, "site1") as peer:
+        peer.say_hello()
+        said = [Ready(7, (1,)), means_of(1)]  # it was at question 1 when the coordinator before this one died
+        received = team.meter.transport.bytes
+        for frame in said:
+            peer.send(frame)
+        while team.meter.transport.bytes < received + sum(len(encode(frame)) for frame in said):
+            assert run.is_alive()
+        first = threading.Thread(target=ct.join, args=[address, ARMS], kwargs={"cert": certs / "site0.pem"})
+        first.start()
+        assert isinstance(peer.read(), Ask)
+    ct.join(address, ARMS, cert=certs / "site1.pem", give_up=20)
+    for one in (run, first):
+        one.join(20)
+    assert results == [ct.identify(ct.BernoulliArms(ARMS.means), **RUN)]
+
+
+def test_an_answer_to_a_question_that_nobody_asked_is_not(certs):
+    team = waiting_team(certs)
+    thread = threading.Thread(target=lambda: _fails(ct.RemoteArms(3), team))
+    thread.start()
+    with Peer.of(team.port, certs, "site1") as peer:
+        peer.say_hello()
+        peer.send(Ready(7, (0,)))
+        peer.send(means_of(2))
+        assert peer.read() == Refused("answer")
+    thread.join(20)
 
 
 def answers_of(peer, forge):

@@ -12,7 +12,7 @@ import typer
 from collabtop.cli.errors import resumable
 from collabtop.cli.output import examples, print_json, print_tables
 from collabtop.cli.run_options import Json, ProgressOption, WatchOption, wants_progress
-from collabtop.events import Event, SiteChanged
+from collabtop.events import Event, Listening, SiteChanged
 from collabtop.sites.settings import coordinate as run_over_sites
 from collabtop.sites.settings import read_run
 
@@ -76,6 +76,8 @@ def coordinate(
 
 def _show(event: Event) -> None:
     """Who is there, on stderr: for the person in front of it, not for a log."""
+    if isinstance(event, Listening):
+        typer.echo(f"listening on {event.address}", err=True)
     if isinstance(event, SiteChanged):
         missing = f"; waiting for {', '.join(event.missing)}" if event.missing else "; all are here"
         typer.echo(f"{event.site} is {event.state}{missing}", err=True)

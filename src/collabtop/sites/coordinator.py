@@ -1,64 +1,45 @@
-"""The coordinator's port: lets the sites of a run in, passes requests to them and checks every answer."""
+"""The coordinator: passes requests to the sites that are there, waits for the others, and checks every answer."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import math
-import socket
 import time
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import grpc
-import grpc.aio
-
-from collabtop.errors import InputError, ProtocolError, PullError, SiteError
+from collabtop.errors import ProtocolError, PullError, SiteError
 from collabtop.events import OnEvent, SiteChanged
 from collabtop.protocol.envelope import seal_requests
 from collabtop.protocol.ledger import Transport
 from collabtop.protocol.messages import Reply, Request
 from collabtop.sites import tls
-from collabtop.sites.checks import PublicState
-from collabtop.sites.desks import FRAMING, Desk, Opening, Pending, Session, Terms
+from collabtop.sites.admission import Admission, Turned, why_declined
+from collabtop.sites.checks import PublicState, under_way
+from collabtop.sites.desks import Desk, Opening, Pending, Session, Terms, read_frame
 from collabtop.sites.frames import (
-    SMALL,
-    VERSION,
     Answer,
     Ask,
     Declined,
     Done,
     Failed,
     FromSite,
-    Hello,
     Joiner,
-    Ready,
     Refused,
-    Welcome,
     WhyRefused,
     largest_frame,
-    read_from_site,
 )
+from collabtop.sites.port import Port
 
 log = logging.getLogger("collabtop.sites")
 
-SERVICE, METHOD = "collabtop.Sites", "Join"
-_HELLO_SECONDS, _READY_SECONDS = 10.0, 600.0
-"""A site that is back reads its journal before it is ready, which may take a while."""
 _TICK = 0.2
 _LINGER = 5.0
 
 
-class _Turned(Exception):  # noqa: N818  (a way out, no error of ours)
-    """A peer is turned away."""
-
-    def __init__(self, why: WhyRefused) -> None:
-        super().__init__(why)
-        self.why: WhyRefused = why
-
-
 class Coordinator:
-    """The server: lives on one event loop, and is asked from another thread through it."""
+    """Behind the port: lives on one event loop, and is asked from another thread through it."""
 
     def __init__(
         self,
@@ -72,6 +53,7 @@ class Coordinator:
     ) -> None:
         self._opening, self._states, self._terms = opening, states, terms
         self._transport, self._on_event = transport, on_event
+        self._admission = Admission(opening, states, transport)
         self._desks: list[Desk] = []
         for name, count in sites:
             first = sum(len(desk.agents) for desk in self._desks)
@@ -84,25 +66,12 @@ class Coordinator:
         self._resumed = any(state.last for state in states)
         self._complete = False
         self._changed = asyncio.Event()
-        self._server: Any = None
 
     # -- from the team
 
-    async def start(self, listen: str, files: tls.Files) -> int:
-        """Open the port; return its number."""
-        rooms = 16 + 4 * len(self._desks)
-        self._server = grpc.aio.server(options=tls.server_options(self._terms.keepalive), maximum_concurrent_rpcs=rooms)
-        handler = grpc.stream_stream_rpc_method_handler(self._serve)
-        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),))
-        credentials = grpc.ssl_server_credentials(
-            [(files.key, files.certificate)], root_certificates=files.authority, require_client_auth=True
-        )
-        try:
-            port: int = self._server.add_secure_port(listen, credentials)
-        except RuntimeError:
-            raise InputError(f"listen is {listen!r}, but nothing can listen there: is the port in use?") from None
-        await self._server.start()
-        return port
+    async def start(self, port: Port) -> None:
+        """Let the sites in that dial this port."""
+        await port.open(self._serve)
 
     async def exchange(self, requests: Sequence[Request]) -> list[Reply]:
         """Ask, wait through faults, and return one checked reply a request."""
@@ -127,9 +96,7 @@ class Coordinator:
             self._pending = {}
 
     async def stop(self, *, finished: bool) -> None:
-        """Close the port; if the run is finished, tell the sites, also those that are just coming back."""
-        if self._server is None:
-            return
+        """Part with the sites; if the run is finished, tell them, also those that are just coming back."""
         self._on_event = None  # who leaves now is none of anybody's business
         if finished:
             deadline = time.monotonic() + min(_LINGER, self._terms.grace)
@@ -144,7 +111,6 @@ class Coordinator:
                 if time.monotonic() > deadline:
                     break
                 await asyncio.sleep(0.05)
-        await self._server.stop(grace=0.2)
 
     # -- waiting
 
@@ -205,10 +171,12 @@ class Coordinator:
         session = None
         try:
             if desk is None or len(names) != 1:
-                raise _Turned("name")
-            session = await self._let_in(desk, context)
+                raise Turned("name")
+            session = await self._admission.let_in(desk, context)
+            await self._replace(desk, session)
             await self._listen_to(desk, session, context)
-        except _Turned as turned:
+        except Turned as turned:
+            self._changed.set()
             self._transport.refused += 1
             log.warning("a peer (%s) was turned away: %s", desk or "of no agent of this run", turned.why)
             await self._say_refused(session, context, turned.why)
@@ -228,65 +196,6 @@ class Coordinator:
         if session is None:
             session = Session(context, self._transport, process=0)
         await session.close(Refused(why))
-
-    async def _let_in(self, desk: Desk, context: Any) -> Session:
-        """The handshake: Hello, Welcome, Ready."""
-        if desk.handshakes >= 2:
-            raise _Turned("here already")
-        desk.handshakes += 1
-        session = None
-        try:
-            async with asyncio.timeout(_HELLO_SECONDS):
-                hello = await self._read(context, Joiner(SMALL))
-            session = self._admitted(desk, hello, context)
-            session.send(Welcome(self._opening.run, self._opening.setup, desk.agents))
-            async with asyncio.timeout(_READY_SECONDS):
-                self._check_ready(desk, session, await self._read(context, Joiner(SMALL + 16 * len(desk.agents))))
-        except TimeoutError:
-            if session is not None:
-                await session.close()
-            raise _Turned("frame") from None
-        except BaseException:
-            if session is not None:
-                await session.close()
-            raise
-        finally:
-            desk.handshakes -= 1
-        await self._replace(desk, session)
-        return session
-
-    def _admitted(self, desk: Desk, hello: FromSite | None, context: Any) -> Session:
-        if not isinstance(hello, Hello):
-            raise _Turned("frame")
-        opening = self._opening
-        if hello.version != VERSION:
-            raise _Turned("version")
-        if hello.run not in ("", opening.run):
-            raise _Turned("run")
-        if hello.arms != opening.setup.problem.n:
-            raise _Turned("arms")
-        if opening.labels and hello.labels and hello.labels != opening.labels:
-            raise _Turned("labels")
-        if desk.out is not None:
-            raise _Turned("lost" if desk.lost else "answer")
-        if desk.session is not None and desk.session.process != hello.process:
-            raise _Turned("here already")
-        return Session(context, self._transport, hello.process)
-
-    def _check_ready(self, desk: Desk, session: Session, ready: FromSite | None) -> None:
-        if isinstance(ready, Declined):
-            desk.out = SiteError(f"site {desk.name} does not take part: {_DECLINED[ready.why].format(ready.number)}")
-            self._changed.set()
-            raise _Turned("answer")
-        if not isinstance(ready, Ready) or len(ready.answered) != len(desk.agents):
-            raise _Turned("frame")
-        under_way = 1 + max(state.last for state in self._states)
-        for agent, answered in zip(desk.agents, ready.answered, strict=True):
-            if answered < self._states[agent].last:
-                raise _Turned("behind")  # it lost what it drew, so its answers would be another agent's
-            if answered > under_way:
-                raise _Turned("ahead")  # this coordinator has lost what it was answered
-        session.life = ready.life
 
     async def _replace(self, desk: Desk, session: Session) -> None:
         """The site is here; an older connection of the same process is dead, whether we noticed or not."""
@@ -308,7 +217,7 @@ class Coordinator:
     async def _listen_to(self, desk: Desk, session: Session, context: Any) -> None:
         joiner = Joiner(largest_frame(self._opening.setup.problem.n))
         while True:
-            reading = asyncio.ensure_future(self._read(context, joiner))
+            reading = asyncio.ensure_future(read_frame(context, joiner, self._transport))
             ended = asyncio.ensure_future(session.ended.wait())
             try:
                 await asyncio.wait([reading, ended], return_when=asyncio.FIRST_COMPLETED)
@@ -320,22 +229,12 @@ class Coordinator:
                 return
             self._take(desk, session, frame)
 
-    async def _read(self, context: Any, joiner: Joiner) -> FromSite | None:
-        while True:
-            piece = await context.read()
-            if piece is grpc.aio.EOF:
-                return None
-            self._transport.bytes += len(piece) + FRAMING
-            whole = joiner.take(piece)
-            if whole is not None:
-                return read_from_site(whole)
-
     def _take(self, desk: Desk, session: Session, frame: FromSite) -> None:
         """An answer, checked against its question; one that came before is passed over."""
         if isinstance(frame, Declined):
-            desk.out = SiteError(f"site {desk.name} stopped taking part: {_DECLINED[frame.why].format(frame.number)}")
+            desk.out = SiteError(f"site {desk.name} stopped taking part: {why_declined(frame)}")
             self._lose(desk, desk.out)
-            raise _Turned("answer")
+            raise Turned("answer")
         if isinstance(frame, Failed):
             self._pull_failed(desk, frame)
             return
@@ -348,9 +247,11 @@ class Coordinator:
             raise ProtocolError("an answer from another life of the agent")
         pending = self._pending.get(sealed.agent)
         if pending is None or pending.reply.done() or sealed.number < pending.request.number:
-            if sealed.number > self._states[sealed.agent].last:
+            if sealed.number > under_way(self._states):
                 raise ProtocolError("an answer to a request that was not made")
-            return  # a repeat of one that was taken
+            # A repeat of one that was taken; or nobody waits: the run just failed, or this coordinator was restarted
+            # while the agent was at it, and will ask again when all are there.
+            return
         try:
             reply = sealed.open()
         except ProtocolError:  # whose text may quote what the peer sent
@@ -387,18 +288,3 @@ class Coordinator:
         log.info("%s: %s; %d of %d sites are there", desk, state, len(self._desks) - len(missing), len(self._desks))
         if self._on_event is not None:
             self._on_event(SiteChanged(desk.name, state, missing))
-
-
-_DECLINED = {
-    "arms": "it has another number of arms",
-    "batch": "the schedule asks for a mean over {} pulls, fewer than its --min-batch; another horizon may do",
-    "request": "it was asked what cannot be",
-}
-
-
-def free_port(host: str) -> int:
-    """A port that nobody listens on now."""
-    family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.bind((host.strip("[]"), 0))
-        return int(probe.getsockname()[1])

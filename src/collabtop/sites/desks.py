@@ -14,7 +14,7 @@ import msgspec
 from collabtop.protocol.agent import Setup
 from collabtop.protocol.ledger import Transport
 from collabtop.protocol.messages import Reply, Request
-from collabtop.sites.frames import FromCoordinator, encode, pieces
+from collabtop.sites.frames import FromCoordinator, FromSite, Joiner, encode, pieces, read_from_site
 
 FRAMING = 5
 """Bytes that gRPC puts before every message."""
@@ -93,6 +93,18 @@ class Session:
                     self._transport.bytes += len(piece) + FRAMING
         except (grpc.RpcError, grpc.aio.UsageError, asyncio.InvalidStateError, grpc.aio.InternalError):
             self.ended.set()  # the peer is gone; what it did not get is sent again when it is back
+
+
+async def read_frame(context: Any, joiner: Joiner, transport: Transport) -> FromSite | None:
+    """The next frame of a peer, or None at its end."""
+    while True:
+        piece = await context.read()
+        if piece is grpc.aio.EOF:
+            return None
+        transport.bytes += len(piece) + FRAMING
+        whole = joiner.take(piece)
+        if whole is not None:
+            return read_from_site(whole)
 
 
 class Pending:

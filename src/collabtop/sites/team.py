@@ -6,14 +6,15 @@ import hashlib
 import secrets
 from collections.abc import Sequence
 from os import PathLike
-from typing import ClassVar, Literal
+from threading import Lock
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
 from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Ints, Reals
 from collabtop.errors import FileError, InputError, ProtocolError
-from collabtop.events import OnEvent
+from collabtop.events import Listening, OnEvent
 from collabtop.protocol.agent import Setup
 from collabtop.protocol.log import Exchange, Run, RunLog
 from collabtop.protocol.messages import Reply, Request
@@ -24,6 +25,10 @@ from collabtop.sites.extra import needs_sites_extra
 from collabtop.sites.loops import LoopThread
 from collabtop.sites.tls import read_files
 from collabtop.teams.wrapped import replies_in, requests_in
+
+if TYPE_CHECKING:  # they need an extra
+    from collabtop.sites.coordinator import Coordinator
+    from collabtop.sites.port import Port
 
 
 class RemoteArms(Arms):
@@ -65,7 +70,8 @@ class SitesTeam(Team):
             where the algorithm can; the result's warnings say so.
         answer_within: seconds that a site may take for an answer while it is there; left out, as long as it takes.
         keepalive: seconds between signs of life; a frozen peer is noticed after about twice as long.
-        on_event: called when a site comes or goes (`events.SiteChanged`), from a thread of the team's own.
+        on_event: called when the port is open (`events.Listening`), and when a site comes or goes
+            (`events.SiteChanged`), the latter from a thread of the team's own.
 
     >>> import tempfile, threading
     >>> import collabtop as ct
@@ -98,9 +104,7 @@ class SitesTeam(Team):
         on_event: OnEvent | None = None,
     ) -> None:
         with needs_sites_extra():
-            from collabtop.sites.coordinator import Coordinator, free_port
-            from collabtop.sites.desks import Opening, Terms
-        self._kinds = Coordinator, Opening
+            from collabtop.sites.desks import Terms
         self._sites = roster(sites)
         self._files = read_files(cert, key, authority)
         for name, seconds in (("grace", grace), ("keepalive", keepalive)):
@@ -113,10 +117,34 @@ class SitesTeam(Team):
         self._on_event = on_event
         self._log: RunLog | None = None
         self._loop: LoopThread | None = None
-        host, port = host_and_port("listen", listen)
-        self.port = port or free_port(host)
-        """The port that sites dial."""
-        self._listen = f"{host}:{self.port}"
+        self._taken: Port | None = None
+        self._coordinator: Coordinator | None = None
+        self._taking = Lock()
+        self._listen = host_and_port("listen", listen)
+
+    @property
+    def port(self) -> int:
+        """The port that sites dial; where 0 was given, a free one is taken when this is first asked."""
+        if not self._listen[1]:
+            self._take_port()
+        return self._listen[1]
+
+    def _take_port(self) -> Port:
+        """Bind to the port, once, whichever thread asks first: sites and the run itself may start together."""
+        from collabtop.sites.port import Port
+
+        with self._taking:
+            if self._taken is None:
+                host, port = self._listen
+                loop = LoopThread("coordinator")
+                try:
+                    taking = Port.take(f"{host}:{port}", self._files, self._terms.keepalive, len(self._sites))
+                    self._taken, self._loop = loop.run(taking), loop
+                except BaseException:
+                    loop.close()
+                    raise
+                self._listen = host, self._taken.number
+            return self._taken
 
     def remember(self, log: RunLog) -> None:
         """Go on with the run of this log."""
@@ -124,28 +152,34 @@ class SitesTeam(Team):
 
     def open(self, arms: Arms, setup: Setup) -> None:
         """Open the port; sites may come from now on."""
+        from collabtop.sites.coordinator import Coordinator
+        from collabtop.sites.desks import Opening
+
         agents = sum(count for _, count in self._sites)
         if agents != setup.problem.agents:
             raise InputError(f"agents is {setup.problem.agents}, but the sites have {agents} agents in all")
         run, states = self._run_id(), [PublicState(agent, setup.problem) for agent in range(agents)]
         lost = self._recall(states)
-        coordinator, opening = self._kinds
         self._finished = False
-        self._coordinator = coordinator(
+        port = self._take_port()
+        assert self._loop is not None
+        self._coordinator = Coordinator(
             self._sites,
-            opening(run, setup, labels_fingerprint(arms), arms.label),
+            Opening(run, setup, labels_fingerprint(arms), arms.label),
             states,
             self._terms,
             self.meter.transport,
             self._on_event,
             lost,
         )
-        self._loop = LoopThread("coordinator")
-        self._loop.run(self._coordinator.start(self._listen, self._files))
+        self._loop.run(self._coordinator.start(port))
+        if self._on_event is not None:
+            self._on_event(Listening(f"{self._listen[0]}:{self.port}"))
 
     def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
         """Ask the sites, and wait."""
         assert self._loop is not None
+        assert self._coordinator is not None
         return self._loop.run(self._coordinator.exchange(requests))
 
     def finish(self) -> None:
@@ -154,12 +188,15 @@ class SitesTeam(Team):
 
     def close(self) -> None:
         """Close the port. Sites that were not told that all is done wait for a coordinator to come back."""
-        self._log, loop = None, self._loop
-        if loop is not None:
-            self._loop = None
+        self._log, loop, port = None, self._loop, self._taken
+        if loop is not None and port is not None:
+            self._loop = self._taken = None
             try:
-                loop.run(self._coordinator.stop(finished=self._finished))
+                if self._coordinator is not None:
+                    loop.run(self._coordinator.stop(finished=self._finished))
+                loop.run(port.close())
             finally:
+                self._coordinator = None
                 loop.close()
 
     def _run_id(self) -> str:

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from os import PathLike
 from typing import Any, NoReturn
 
@@ -20,7 +21,6 @@ from collabtop.protocol.envelope import SealedRequest, seal_reply
 from collabtop.protocol.messages import Reply
 from collabtop.sites import tls
 from collabtop.sites.audit import Audit
-from collabtop.sites.coordinator import METHOD, SERVICE
 from collabtop.sites.frames import (
     SMALL,
     VERSION,
@@ -44,6 +44,7 @@ from collabtop.sites.frames import (
 )
 from collabtop.sites.journal import Journal, JournalledAgent
 from collabtop.sites.min_batch import SmallBatchError, rehearsed_smallest_batch
+from collabtop.sites.port import METHOD, SERVICE
 from collabtop.sites.team import labels_fingerprint
 from collabtop.teams.threads import AgentThread
 
@@ -169,7 +170,7 @@ class Visitor:
                 waiting: list[asyncio.Future[Any]] = [reading, self._trouble, writer]
                 await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                 if self._trouble.done():
-                    await self._flush(call, writer)
+                    await self._flush(call, writer, reading)
                     self._trouble.result()
                 if writer.done():
                     writer.result()
@@ -186,12 +187,14 @@ class Visitor:
                 continue
             self._asked(frame.request)
 
-    async def _flush(self, call: Any, writer: asyncio.Future[None]) -> None:
+    async def _flush(self, call: Any, writer: asyncio.Future[None], reading: asyncio.Future[Any]) -> None:
         """Let a last word arrive before we leave."""
         assert self._outbox is not None
         self._outbox.put_nowait(None)
         await asyncio.wait([writer], timeout=_FLUSH_SECONDS)
-        await _ended(call)
+        await asyncio.wait([reading], timeout=_FLUSH_SECONDS)
+        if reading.done() and reading.exception() is None:
+            await _ended(call)
 
     # -- frames
 
@@ -310,10 +313,14 @@ class Visitor:
 
 
 async def _ended(call: Any) -> None:
-    """Wait until the other side has read all and ended the stream, which it does at once."""
-    ending = asyncio.ensure_future(call.code())
-    await asyncio.wait([ending], timeout=_FLUSH_SECONDS)
-    ending.cancel()
+    """Wait until the other side has read all and ended the stream, which it does at once.
+
+    The end is behind all that it sent before, so that has to be read.
+    """
+    with suppress(TimeoutError, *_BROKEN):
+        async with asyncio.timeout(_FLUSH_SECONDS):
+            while await call.read() is not grpc.aio.EOF:
+                pass
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[..., None], *arguments: Any) -> None:
