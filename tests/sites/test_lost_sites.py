@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from in_threads import ThreadSites
 
 import collabtop as ct
 from collabtop.events import SiteChanged
+from collabtop.protocol.agent import Agent
 from collabtop.protocol.messages import Cut, Deal, HandOver, Prune, Pull, PullOpen, Sample
 from collabtop.testing import ConstantArms
 
@@ -65,6 +69,21 @@ def test_a_horizon_that_cannot_pay_for_it_is_said():
         )
 
 
+def test_a_horizon_that_is_all_planned_for_cannot_pay_for_two_of_four_agents():
+    with pytest.raises(
+        ct.SiteError, match=r"what it left undone takes 1 time steps .* only 0 are left until the horizon"
+    ):
+        ct.identify(
+            SPREAD,
+            9,
+            agents=4,
+            horizon=9_000,
+            algorithm=ct.CollabTopIID(schedule="full"),
+            seed=1,
+            team=Losing(Pull, 3, (0, 3)),
+        )
+
+
 @pytest.mark.parametrize(
     ("algorithm", "kind", "nth"),
     [
@@ -86,59 +105,96 @@ def test_non_iid_values_are_averages_over_the_agents_that_remain(algorithm, kind
         assert sorted(result.top_indices) == sorted(np.argsort(-remaining)[:2].tolist())
 
 
-def test_an_algorithm_that_cannot_go_on_is_refused_before_anything_is_pulled():
-    with pytest.raises(ct.SettingError, match="on_lost is 'go-on', but kzz cannot go on without an agent"):
-        ct.identify(SPREAD, 1, agents=4, horizon=9_000, algorithm="kzz", team=Losing(Pull))
+SURVIVORS = [name for name in ct.available_algorithms() if ct.make_algorithm(name).survives_loss]
 
 
-class SomeLeave(ThreadSites):
-    """Sites of which the last one's function ends its process's part at its third batch, without a word."""
-
-    def _join(self, name, arms):
-        if name == "site3":
-            arms = Leaves(arms)
-        super()._join(name, arms)
+def test_an_algorithm_that_cannot_go_on_is_refused_before_anybody_is_waited_for(certs):
+    team = ct.SitesTeam(["site0", ("site1", 3)], listen="localhost:0", cert=certs / "coordinator.pem", on_lost="go-on")
+    with pytest.raises(ct.SettingError, match="on_lost is 'go-on', but kzz cannot go on without an agent") as caught:
+        ct.identify(ct.RemoteArms(64), 1, agents=4, horizon=9_000, algorithm="kzz", team=team)
+    said = str(caught.value).split("one of ")[1]
+    assert sorted(re.split(", | and ", said)) == sorted(SURVIVORS)
 
 
 class Leaves(ct.Arms):
-    def __init__(self, arms):
+    """Arms whose site is gone, without a word, at a certain batch of pulls."""
+
+    def __init__(self, arms, batch):
         super().__init__(arms.n, agents=arms.agents)
-        self.arms, self.batches = arms, 0
+        self.arms, self.batch, self.batches = arms, batch, 0
 
     def identity(self):
         return self.arms.identity()
 
     def pull(self, arms, times, draws):
         self.batches += 1
-        if self.batches == 3:
+        if self.batches == self.batch:
             raise RuntimeError("the power is out")
         return self.arms.pull(arms, times, draws)
 
 
-@pytest.mark.parametrize(("algorithm", "arms"), [("collab-top-iid", SPREAD), ("collab-top-noniid", MIXED)])
-def test_a_real_site_that_leaves_is_done_without(certs, algorithm, arms, tmp_path):
-    told = []
-    team = SomeLeave(certs, grace=1, on_lost="go-on", on_event=told.append)
-    result = ct.identify(
-        arms, 2, agents=4, horizon=9_000, algorithm=algorithm, seed=1, team=team, checkpoint=tmp_path / "run.ctlog"
-    )
+class LastSiteLeaves(ThreadSites):
+    """Sites over real connections, the last of which leaves."""
+
+    def __init__(self, certs, *, batch, **settings):
+        super().__init__(certs, **settings)
+        self.batch = batch
+
+    def _join(self, name, arms):
+        super()._join(name, Leaves(arms, self.batch) if name == "site3" else arms)
+
+
+class LastAgentLeaves(ct.LocalTeam):
+    """The same in this process."""
+
+    may_lose = True
+
+    def __init__(self, batch):
+        self.batch = batch
+
+    def open(self, arms, setup):
+        super().open(arms, setup)
+        self._members[3] = Agent(3, Leaves(arms, self.batch), setup)
+
+    def deliver(self, requests):
+        replies = []
+        for request in requests:
+            with suppress(RuntimeError):
+                replies.append(self._members[request.agent].answer(request))
+        return replies
+
+
+LEAVES_AT = {"uniform": 1, "frugal-top": 2, "frugal-top-noniid": 3, "collab-top-iid": 3, "collab-top-noniid": 3}
+"""Batches of pulls; in the local phases of those that have one."""
+
+
+@pytest.mark.parametrize("algorithm", SURVIVORS)
+def test_a_real_site_that_leaves_is_done_without(certs, algorithm, tmp_path):
+    arms = MIXED if "noniid" in algorithm else SPREAD
+    run = {"m": 2, "agents": 4, "horizon": 9_000, "algorithm": algorithm, "seed": 1}
+    log, told, batch = tmp_path / "run.ctlog", [], LEAVES_AT[algorithm]
+    team = LastSiteLeaves(certs, batch=batch, grace=0.5, on_lost="go-on", on_event=told.append)
+    result = ct.identify(arms, **run, team=team, checkpoint=log)
     assert result.lost == (3,)
     assert [event.site for event in told if isinstance(event, SiteChanged) and event.state == "lost"] == ["site3"]
+    expected = ct.identify(arms, **run, team=LastAgentLeaves(batch))
+    assert result == expected
+    assert result.ledger == expected.ledger
     # A coordinator that starts again knows it from its log, and needs no site to tell the end again.
-    again = ct.SitesTeam(
-        [f"site{k}" for k in range(4)], listen="localhost:0", cert=certs / "coordinator.pem", on_lost="go-on"
-    )
-    repeated = ct.identify(
-        arms, 2, agents=4, horizon=9_000, algorithm=algorithm, seed=1, team=again, checkpoint=tmp_path / "run.ctlog"
-    )
-    assert repeated == result
+    names = [f"site{number}" for number in range(4)]
+    again = ct.SitesTeam(names, listen="localhost:0", cert=certs / "coordinator.pem", on_lost="go-on")
+    assert ct.identify(arms, **run, team=again, checkpoint=log) == result
 
 
-def test_by_default_the_run_fails_and_goes_on_from_its_log_when_the_site_is_back(certs, tmp_path):
-    run = {"m": 2, "agents": 4, "horizon": 9_000, "algorithm": "collab-top-iid", "seed": 1}
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("kzz-balanced", "confident-top", "frugal-top-noniid")]
+
+
+@pytest.mark.parametrize("algorithm", ["collab-top-iid", "kzz", *LONG])
+def test_by_default_the_run_fails_and_goes_on_from_its_log_when_the_site_is_back(certs, tmp_path, algorithm):
+    run = {"m": 2, "agents": 4, "horizon": 9_000, "algorithm": algorithm, "seed": 1}
     log = tmp_path / "run.ctlog"
-    with pytest.raises(ct.SiteError, match="site site3 has been gone for 1 s; when it is back"):
-        ct.identify(SPREAD, **run, checkpoint=log, team=SomeLeave(certs, grace=1, journals=tmp_path))
+    with pytest.raises(ct.SiteError, match=r"site site3 has been gone for 0.5 s; when it is back"):
+        ct.identify(SPREAD, **run, checkpoint=log, team=LastSiteLeaves(certs, batch=3, grace=0.5, journals=tmp_path))
     result = ct.identify(SPREAD, **run, checkpoint=log, team=ThreadSites(certs, journals=tmp_path))
     expected = ct.identify(SPREAD, **run)
     assert result == expected
