@@ -17,6 +17,7 @@ class Forked:
     def __init__(self, arguments, *, cwd, out, err, environment):
         self._process = FORKS.Process(target=_run, args=(arguments, cwd, out, err, environment), daemon=True)
         self._process.start()
+        self.pid = self._process.pid
 
     def send_signal(self, what):
         os.kill(self._process.pid, what)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from collabtop.algorithms.catalogue import available_algorithms, make_algorithm
 from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Ints, Reals
 from collabtop.arms.draws import coordinator_rng
-from collabtop.errors import CollabtopError, ProtocolError
+from collabtop.errors import ProtocolError
 from collabtop.protocol.agent import Setup
 from collabtop.protocol.messages import Prune, Pull, PullHand, PullOpen, Reply, Request
 from collabtop.teams.in_process import LocalTeam
@@ -51,6 +53,10 @@ def smallest_batch(request: Request) -> int | None:
     return min((pulls for pulls in found if pulls > 0), default=None)
 
 
+_MOST_REHEARSED = 4_096
+"""Agents; more of them would take a site minutes."""
+
+
 class _AnyArms(Arms):
     """Arms for a rehearsal: spread evenly, without noise."""
 
@@ -76,13 +82,15 @@ def rehearsed_smallest_batch(setup: Setup) -> int | None:
     >>> rehearsed_smallest_batch(Setup(Problem(n=10, m=1, agents=2, horizon=70), 1, algorithm="uniform"))
     7
     """
-    if setup.algorithm not in available_algorithms() or not setup.problem.m:
+    problem, team = setup.problem, _Rehearsal()
+    if setup.algorithm not in available_algorithms() or not problem.m or problem.agents > _MOST_REHEARSED:
         return None
-    team = _Rehearsal()
-    try:
+    # A coordinator may describe what cannot be, in ways that no algorithm was made for. What could not be rehearsed
+    # is not lost: every question is looked at again before it is answered.
+    with suppress(Exception):
         algorithm = make_algorithm(setup.algorithm, **setup.options)
-        team.start(_AnyArms(setup.problem.n), Setup(setup.problem, setup.seed))
-        algorithm.run(team, setup.problem, coordinator_rng(setup.seed))
-    except CollabtopError:
-        return team.smallest
+        algorithm.check(problem)
+        if problem.horizon >= algorithm.smallest_horizon(problem):
+            team.start(_AnyArms(problem.n), Setup(problem, setup.seed))
+            algorithm.run(team, problem, coordinator_rng(setup.seed))
     return team.smallest

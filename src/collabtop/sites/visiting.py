@@ -251,7 +251,8 @@ class Visitor:
         problem = welcome.setup.problem
         if problem.n != self._arms.n or self._arms.agents not in (None, problem.agents):
             return _declined("arms", 0, f"the run is about {problem.n} arms and {problem.agents} agents, unlike ours")
-        valid = 0 < problem.agents <= _MOST_AGENTS and 0 <= problem.m <= problem.n and problem.horizon > 0
+        valid = 0 < problem.agents <= _MOST_AGENTS and 0 <= 2 * problem.m <= problem.n and problem.horizon > 0
+        valid = valid and welcome.setup.seed >= 0
         numbers = set(welcome.agents)
         if not valid or not numbers or len(numbers) < len(welcome.agents) or max(numbers) >= problem.agents:
             return _declined("request", 0, "the coordinator describes a run that cannot be")
