@@ -51,15 +51,6 @@ def test_in_the_local_phases_no_arm_leaves_and_no_single_reward_ever(audited):
     assert not any({"arms", "accepted"} & set(line) for line in local)
 
 
-def test_a_schedule_that_needs_smaller_batches_is_declined_at_the_start(certs, tmp_path):
-    team = ThreadSites(certs, min_batch=50, joins={"audit": tmp_path / "sent.jsonl"})
-    with pytest.raises(ct.SiteError, match=r"does not take part: the schedule asks for a mean over \d+ pulls"):
-        ct.identify(ARMS, 20, agents=1, horizon=60_000, algorithm="collab-top-iid", seed=5, team=team)
-    assert "min_batch is 50" in str(team.errors[0])
-    frames = [json.loads(line)["frame"] for line in (tmp_path / "sent.jsonl").read_text().splitlines()]
-    assert frames == ["Hello", "Declined"]
-
-
 def test_an_audit_that_cannot_be_written_sends_nothing(certs, tmp_path):
     with pytest.raises(ct.FileError, match=r"audit .*: no such file or directory"):
         ct.join("localhost:1", ARMS, cert=certs / "site0.pem", audit=tmp_path / "nowhere" / "sent.jsonl")
