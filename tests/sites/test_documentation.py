@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 
 from hosts import needs_namespaces, own_network
+from typer.testing import CliRunner
+
+from collabtop.cli import app
 
 needs_namespaces()
 
@@ -19,7 +22,7 @@ def blocks(mark):
     return re.findall(rf"<!-- {mark} -->\n```\w+\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 
-def test_the_three_commands_work_as_they_stand(tmp_path):
+def test_the_three_commands_work_as_they_stand_and_are_told_apart_from_a_new_run(tmp_path, monkeypatch):
     for name in ("trial.py", "run.toml"):
         (tmp_path / name).write_text(blocks(f"file: {name}")[0])
     [commands] = blocks("commands")
@@ -36,6 +39,12 @@ def test_the_three_commands_work_as_they_stand(tmp_path):
     assert "listening on localhost:7443" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert {path.name for path in tmp_path.iterdir()} >= {"run.ctlog", "north-journal", "south-journal"}
+    monkeypatch.chdir(tmp_path)
+    arguments = ["coordinate", "run.toml", "--listen", "localhost:0", "--cert", "certs/coordinator.pem"]
+    again = CliRunner().invoke(app, arguments)
+    assert again.exit_code == 0
+    assert "run.ctlog holds a finished run, and no site is asked: for a new one, give another --log" in again.stderr
+    assert re.search(r"│ +1 │ f +│", again.stdout)
 
 
 def test_every_key_of_a_run_file_is_on_the_page():

@@ -14,7 +14,7 @@ from collabtop.cli.output import examples, print_json, print_tables
 from collabtop.cli.run_options import Json, ProgressOption, WatchOption, wants_progress
 from collabtop.events import Event, Listening, SiteChanged
 from collabtop.sites.settings import coordinate as run_over_sites
-from collabtop.sites.settings import read_run
+from collabtop.sites.settings import is_over, read_run
 
 coordinate_examples = examples(
     "collabtop coordinate run.toml --listen 0.0.0.0:7443 --cert certs/coordinator.pem",
@@ -50,6 +50,9 @@ def coordinate(
     """Wait for all sites, find the best m with them, print the result; run again, it goes on where it was."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what matters, we say ourselves
     settings = read_run(file)
+    log = log if log is not None else file.with_suffix(".ctlog")
+    if is_over(log):
+        typer.echo(f"{log} holds a finished run, and no site is asked: for a new one, give another --log", err=True)
     with resumable():
         result = run_over_sites(
             settings,
@@ -57,7 +60,7 @@ def coordinate(
             cert=cert,
             key=key,
             authority=authority,
-            log=log if log is not None else file.with_suffix(".ctlog"),
+            log=log,
             on_site=_show,
             progress=wants_progress(progress),
             watch=watch,

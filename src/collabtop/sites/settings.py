@@ -12,6 +12,7 @@ import msgspec
 from collabtop.arms.base import Arms
 from collabtop.errors import CollabtopError, FileError, InputError, reason
 from collabtop.events import OnEvent
+from collabtop.protocol.log import Finished, read_log
 from collabtop.result import Result
 from collabtop.run import identify
 from collabtop.sites.team import RemoteArms, SitesTeam, roster
@@ -92,6 +93,15 @@ def read_run(path: str | PathLike[str]) -> RunSettings:
     except CollabtopError as error:
         raise FileError(f"{path}: {error}") from None
     return settings
+
+
+def is_over(log: str | PathLike[str]) -> bool:
+    """Whether a log holds a whole run, so that going on from it asks nobody anything.
+
+    >>> is_over("never-written.ctlog")
+    False
+    """
+    return Path(log).exists() and any(isinstance(record, Finished) for record in read_log(log))
 
 
 def coordinate(

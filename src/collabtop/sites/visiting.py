@@ -111,18 +111,20 @@ class Visitor:
     async def stay(self, process: int) -> None:
         """Dial, and dial again, until the coordinator says that the answer is known."""
         self._trouble = asyncio.get_running_loop().create_future()
-        last_contact, wait = time.monotonic(), _FIRST_WAIT
+        last_contact, wait, said = time.monotonic(), _FIRST_WAIT, ""
         while True:
             try:
                 if await self._one_connection(process):
                     return
             except _Lost as lost:
                 if self._outbox is not None:  # we were in
-                    last_contact, wait = time.monotonic(), _FIRST_WAIT
+                    last_contact, wait, said = time.monotonic(), _FIRST_WAIT, ""
                 self._outbox = None
                 if time.monotonic() - last_contact > self._give_up:
                     raise SiteError(f"no coordinator at {self._address} for {self._give_up:g} s: {lost}") from None
-                self._say(f"{lost}; trying again")
+                if str(lost) != said:  # once, not every five seconds
+                    said = str(lost)
+                    self._say(f"{lost}; trying again")
             pause = asyncio.ensure_future(asyncio.sleep(wait * random.uniform(0.5, 1.0)))  # not all sites at once
             await asyncio.wait([pause, self._trouble], return_when=asyncio.FIRST_COMPLETED)
             pause.cancel()
@@ -335,11 +337,17 @@ def _declined(why: WhyDeclined, number: int, said: str) -> tuple[Declined, SiteE
 
 
 def _what_happened(error: Exception) -> str:
-    details = error.details() if isinstance(error, grpc.aio.AioRpcError) else ""
-    if "CERTIFICATE_VERIFY_FAILED" in (details or ""):
-        return "the coordinator's certificate is not of our authority, or not for this address"
-    return "the connection was lost" if not details else f"no connection ({details.split(':')[0][:60]})"
+    details = (error.details() if isinstance(error, grpc.aio.AioRpcError) else "") or ""
+    return next((said for sign, said in _SIGNS.items() if sign in details), "the connection was lost")
 
+
+_SIGNS = {
+    "CERTIFICATE_VERIFY_FAILED": "the coordinator's certificate is not of our authority, or not for this address",
+    "Connection refused": "nobody listens there",
+    "resolving": "no machine of that name is known",
+    "failed to connect": "no connection: the coordinator hangs up, or the way to it is closed",
+}
+"""What gRPC says of a connection that failed has one of these in it; the first that fits is passed on in our words."""
 
 _REFUSED = {
     "version": "it speaks another version of the protocol",
