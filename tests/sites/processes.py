@@ -49,7 +49,7 @@ class Trial:
     """
 
     def __init__(
-        self, folder, certs, sites=2, *, fresh, algorithm, pull_seconds=0.01, grace=60, keepalive=2, **settings
+        self, folder, certs, sites=2, *, fresh, algorithm, pull_seconds=0.005, grace=60, keepalive=2, **settings
     ):
         self.folder, self.certs, self.sites, self.fresh = folder, certs, sites, fresh
         self.port, self.pull_seconds, self.keepalive = 0, pull_seconds, keepalive

@@ -34,8 +34,12 @@ class CheckedTeam(ct.LocalTeam):
         return replies
 
 
-def test_all_that_algorithms_ask_and_agents_answer_is_let_through():
-    check_team(CheckedTeam)
+FEW = ["collab-top-iid", "frugal-top", "frugal-top-noniid", "confident-top"]  # every kind of message
+
+
+@pytest.mark.parametrize("algorithms", [FEW, pytest.param(None, marks=pytest.mark.long)], ids=["few", "all"])
+def test_all_that_algorithms_ask_and_agents_answer_is_let_through(algorithms):
+    check_team(CheckedTeam, algorithms=algorithms)
 
 
 N = 12
