@@ -8,7 +8,9 @@ import subprocess
 import sys
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["collabtop.cli"])  # not gRPC, which must not be forked once it has started
+# Typer imports its second half when it first reads arguments (where it has no such module, nothing is lost). Not gRPC,
+# which must not be forked once it has started.
+FORKS.set_forkserver_preload(["collabtop.cli", "typer._adapters"])
 
 
 class Forked:
