@@ -6,6 +6,8 @@ forms start the installed command, last as long as faults do, and go through mor
 
 from __future__ import annotations
 
+import re
+import shutil
 import signal
 import time
 
@@ -110,6 +112,52 @@ def test_ctrl_c_ends_either_side_with_130_and_both_go_on_later(trial, fresh):
         assert "error: interrupted: the same command goes on where it stopped" in run.said(name)
         assert "Traceback" not in run.said(name)
     for name in ("coordinator", "site0"):
+        run.start_again(name)
+    run.check(run.result(), repeated_at_most=1)
+
+
+def test_a_site_that_lost_its_journal_is_turned_away_and_counts_as_gone(trial):
+    run = trial(grace=1)
+    run.start_all()
+    run.wait_for_pulls("site0", 60)
+    run.kill("site0")
+    shutil.rmtree(run.folder / "site0-journal")
+    run.start_site(0)
+    assert run.running["site0"].wait(60) == 1
+    assert "the journal is missing or too old" in run.said("site0")
+    assert run.running["coordinator"].wait(60) == 1
+    assert "site site0 has been gone for 1 s; when it is back" in run.said("coordinator")
+
+
+def test_a_coordinator_that_lost_its_log_has_another_run_and_no_site_goes_on_with_it(trial):
+    run = trial()
+    run.start_all()
+    run.wait_for_pulls("site0", 60)
+    run.kill("coordinator")
+    (run.folder / "run.ctlog").unlink()
+    run.start_coordinator()
+    for name in ("site0", "site1"):
+        assert run.running[name].wait(60) == 1
+        assert "turned away by the coordinator: it has another run" in run.said(name)
+
+
+def test_a_function_that_fails_stops_the_run_and_goes_on_once_it_is_mended(trial):
+    run = trial()
+    module = run.folder / "study.py"
+    good = module.read_text()
+    broken = good.replace(
+        "    drawn", "    if candidate == 'treatment 63': raise LookupError('no such drug')\n    drawn"
+    )
+    module.write_text(broken)
+    run.start_all()
+    assert run.running["coordinator"].wait(60) == 1
+    holder = re.search(r"a pull of candidate 'treatment 63' failed at site (site\d)", run.said("coordinator"))[1]
+    assert run.running[holder].wait(60) == 1
+    assert "pull of candidate 'treatment 63' raised LookupError: no such drug" in run.said(holder)
+    assert "no such drug" not in run.said("coordinator")
+    module.write_text(good)
+    for name in ("coordinator", "site0", "site1"):
+        run.kill(name)
         run.start_again(name)
     run.check(run.result(), repeated_at_most=1)
 
