@@ -25,3 +25,20 @@ FEW = ["frugal-top", "collab-top-iid", "frugal-top-noniid"]
 @pytest.mark.parametrize("algorithms", [FEW, pytest.param(None, marks=pytest.mark.long)], ids=["few", "all"])
 def test_the_team_keeps_the_laws(certs, algorithms):
     check_team(lambda: ThreadSites(certs), algorithms=algorithms)
+
+
+def test_a_free_port_is_taken_when_it_is_asked_for_and_given_back(certs):
+    def team(port):
+        return ct.SitesTeam(["site0"], listen=f"localhost:{port}", cert=certs / "coordinator.pem", wait=0.1)
+
+    def run(team):
+        ct.identify(ct.RemoteArms(3), 1, agents=1, horizon=30, seed=1, team=team)
+
+    first = team(0)
+    second = team(first.port)
+    assert first.port == second.port > 0
+    with pytest.raises(ct.InputError, match="nothing can listen there: is the port in use"):
+        run(second)
+    first.close()
+    with pytest.raises(ct.SiteError, match="did not come"):
+        run(second)

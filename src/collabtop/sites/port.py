@@ -18,6 +18,7 @@ class Port:
     """A port of this machine with mutual TLS in front of it. Lives on one event loop."""
 
     def __init__(self, listen: str, files: tls.Files, keepalive: float, sites: int) -> None:
+        self._opened = False
         rooms = 16 + 4 * sites
         self._server = grpc.aio.server(options=tls.server_options(keepalive), maximum_concurrent_rpcs=rooms)
         credentials = grpc.ssl_server_credentials(
@@ -38,7 +39,10 @@ class Port:
         handler = grpc.stream_stream_rpc_method_handler(serve)
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),))
         await self._server.start()
+        self._opened = True
 
     async def close(self) -> None:
         """Hang up on all, and give the port back."""
+        if not self._opened:
+            await self._server.start()  # one that was never started cannot be stopped, and would keep the port
         await self._server.stop(grace=0.2)
