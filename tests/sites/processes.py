@@ -32,8 +32,8 @@ def score(candidate, rng):
     return drawn < 0.2 + 0.01 * int(candidate.split()[1])
 """
 
-HORIZONS = {"collab-top-iid": 500, "frugal-top": 130, "collab-top-noniid": 400, "kzz": 200}
-"""With two sites and 64 candidates, some 100 pulls a site; the first two have local phases of 100 and 90 pulls."""
+HORIZONS = {"collab-top-iid": 500, "frugal-top": 130, "collab-top-noniid": 400, "kzz": 400}
+"""With two sites and 64 candidates, 130 to 400 pulls a site; the first two have local phases of 100 and 90 pulls."""
 
 
 def score(candidate, rng):
