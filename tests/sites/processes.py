@@ -23,10 +23,18 @@ CANDIDATES = [f"treatment {number}" for number in range(64)]
 MODULE = """
 import os, time
 candidates = [f"treatment {number}" for number in range(64)]
+pulls = 0
+
+def meanwhile(candidate):
+    while pulls == int(os.environ["HOLD_AT"]) and not os.path.exists("go"):
+        time.sleep(0.005)
 
 def score(candidate, rng):
+    global pulls
+    pulls += 1
     drawn = rng.random()
     time.sleep(float(os.environ["PULL_SECONDS"]))
+    meanwhile(candidate)
     with open(os.environ["PULLS"], "a") as file:
         file.write(f"{candidate} {drawn!r}\\n")
     return drawn < 0.2 + 0.01 * int(candidate.split()[1])
@@ -34,6 +42,8 @@ def score(candidate, rng):
 
 HORIZONS = {"collab-top-iid": 500, "frugal-top": 130, "collab-top-noniid": 400, "kzz": 400}
 """With two sites and 64 candidates, 130 to 400 pulls a site; the first two have local phases of 100 and 90 pulls."""
+MIDDLE = {"collab-top-iid": 57, "frugal-top": 40, "collab-top-noniid": 80, "kzz": 80}
+"""A pull that both sites make in the same exchange, which is not their first; in a local phase where there is one."""
 
 
 def score(candidate, rng):
@@ -46,15 +56,30 @@ class Trial:
     Args:
         fresh: start each process by the installed command; otherwise they are copies of one that has imported the
             package, which saves a second of a core each.
+        hold: let every site stop in the middle of its work until `go_on`, so that faults hit it there for certain.
+        meanwhile: Python code with another function of that name, which is called in every pull.
     """
 
     def __init__(
-        self, folder, certs, sites=2, *, fresh, algorithm, pull_seconds=0.005, grace=60, keepalive=2, **settings
+        self,
+        folder,
+        certs,
+        sites=2,
+        *,
+        algorithm,
+        fresh=False,
+        hold=False,
+        meanwhile="",
+        pull_seconds=0.005,
+        grace=60,
+        keepalive=2,
+        **settings,
     ):
         self.folder, self.certs, self.sites, self.fresh = folder, certs, sites, fresh
+        self.hold_at = MIDDLE[algorithm] if hold else 0
         self.port, self.pull_seconds, self.keepalive = 0, pull_seconds, keepalive
         self.running = {}
-        (folder / "study.py").write_text(MODULE)
+        (folder / "study.py").write_text(MODULE + meanwhile)
         self.settings = {"m": 1, "horizon": HORIZONS[algorithm], "seed": 5, "algorithm": algorithm, **settings}
         names = [f"site{number}" for number in range(sites)]
         lines = {**self.settings, "labels": CANDIDATES, "sites": names, "grace": grace, "keepalive": keepalive}
@@ -93,7 +118,8 @@ class Trial:
 
     def _start(self, name, *arguments):
         arguments = [str(argument) for argument in arguments]
-        environment = {"PULLS": str(self.pulls_file(name)), "PULL_SECONDS": str(self.pull_seconds)}
+        numbers = {"PULL_SECONDS": str(self.pull_seconds), "HOLD_AT": str(self.hold_at)}
+        environment = {"PULLS": str(self.pulls_file(name)), **numbers}
         out, err = self.folder / f"{name}.out", self.folder / f"{name}.err"
         if not self.fresh:
             self.running[name] = Forked(arguments, cwd=self.folder, out=out, err=err, environment=environment)
@@ -110,8 +136,15 @@ class Trial:
         path = self.pulls_file(name)
         return path.read_text().splitlines() if path.exists() else []
 
+    def wait_for_the_middle(self):
+        """Wait until all sites are in the middle of their work."""
+        for number in range(self.sites):
+            self.wait_for_pulls(f"site{number}", self.hold_at - 1)
+
+    def go_on(self):
+        (self.folder / "go").touch()
+
     def wait_for_pulls(self, name, count):
-        """Wait until a site is in the middle of its work."""
         self._wait(name, lambda: len(self.pulls_made(name)) >= count, f"{count} pulls")
 
     def wait_until_said(self, name, pattern):

@@ -18,8 +18,6 @@ from proxy import Proxy
 LONG = [
     pytest.param(name, True, marks=pytest.mark.long) for name in ("collab-top-iid", "frugal-top", "collab-top-noniid")
 ]
-# In a local phase: a site that is started again has to make up from its journal which arms it still holds.
-MIDDLE = {"collab-top-iid": 60, "frugal-top": 40, "collab-top-noniid": 60, "kzz": 60}
 
 
 @pytest.fixture
@@ -28,7 +26,7 @@ def trial(tmp_path, certs):
     made = []
 
     def make(algorithm="collab-top-iid", **settings):
-        made.append(Trial(tmp_path, certs, algorithm=algorithm, **{"fresh": False, **settings}))
+        made.append(Trial(tmp_path, certs, algorithm=algorithm, **settings))
         return made[-1]
 
     yield make
@@ -41,11 +39,12 @@ def trial(tmp_path, certs):
 )
 @pytest.mark.parametrize("killed", [["site0"], ["site0", "site1"], ["coordinator"]], ids=" and ".join)
 def test_what_is_killed_in_the_middle_of_an_exchange_goes_on_when_it_is_started_again(trial, killed, algorithm, fresh):
-    run = trial(algorithm, fresh=fresh)
+    run = trial(algorithm, fresh=fresh, hold=True)
     run.start_all()
-    run.wait_for_pulls("site0", MIDDLE[algorithm])
+    run.wait_for_the_middle()
     for name in killed:
         run.kill(name)
+    run.go_on()
     for name in killed:
         run.start_again(name)
     transport = run.check(run.result(), repeated_at_most=sum(name != "coordinator" for name in killed))
@@ -54,29 +53,31 @@ def test_what_is_killed_in_the_middle_of_an_exchange_goes_on_when_it_is_started_
 
 @pytest.mark.parametrize(("algorithm", "fresh"), [("frugal-top", False), *LONG])
 def test_a_frozen_site_is_noticed_and_goes_on_when_it_thaws(trial, algorithm, fresh):
-    run = trial(algorithm, fresh=fresh, keepalive=0.5)
+    run = trial(algorithm, fresh=fresh, hold=True, keepalive=0.5)
     run.start_all()
-    run.wait_for_pulls("site1", MIDDLE[algorithm])
+    run.wait_for_the_middle()
     run.send("site1", signal.SIGSTOP)
     run.wait_until_said("coordinator", "site1 is gone")
     time.sleep(30 if fresh else 0)
     run.send("site1", signal.SIGCONT)
+    run.go_on()
     run.check(run.result())
     assert "site1 is back" in run.said("coordinator")
 
 
 @pytest.mark.parametrize(("algorithm", "fresh"), [("collab-top-iid", False), *LONG])
 def test_a_link_that_is_cut_in_the_middle_of_a_pull_and_healed_loses_nothing(trial, algorithm, fresh):
-    run = trial(algorithm, fresh=fresh, keepalive=0.5)
+    run = trial(algorithm, fresh=fresh, hold=True, keepalive=0.5)
     run.start_coordinator()
     link = Proxy(run.port)
     run.start_site(0)
     run.start_site(1, port=link.port)
-    run.wait_for_pulls("site1", MIDDLE[algorithm])
+    run.wait_for_the_middle()
     link.cut()
     run.wait_until_said("coordinator", "site1 is gone")
     time.sleep(20 if fresh else 0.5)
     link.heal()
+    run.go_on()
     transport = run.check(run.result())
     link.close()
     assert transport["reconnects"] >= 1
@@ -103,23 +104,24 @@ def test_links_that_are_slow_and_reset_at_random_give_the_undisturbed_answer(tri
 
 @pytest.mark.parametrize("fresh", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_ctrl_c_ends_either_side_with_130_and_both_go_on_later(trial, fresh):
-    run = trial(fresh=fresh)
+    run = trial(fresh=fresh, hold=True)
     run.start_all()
-    run.wait_for_pulls("site0", 60)
+    run.wait_for_the_middle()
     for name in ("coordinator", "site0"):
         run.send(name, signal.SIGINT)
         assert run.running[name].wait(60) == 130
         assert "error: interrupted: the same command goes on where it stopped" in run.said(name)
         assert "Traceback" not in run.said(name)
+        run.go_on()
     for name in ("coordinator", "site0"):
         run.start_again(name)
     run.check(run.result(), repeated_at_most=1)
 
 
 def test_a_site_that_lost_its_journal_is_turned_away_and_counts_as_gone(trial):
-    run = trial(grace=1)
+    run = trial(grace=1, hold=True)
     run.start_all()
-    run.wait_for_pulls("site0", 60)
+    run.wait_for_the_middle()
     run.kill("site0")
     shutil.rmtree(run.folder / "site0-journal")
     run.start_site(0)
@@ -130,10 +132,11 @@ def test_a_site_that_lost_its_journal_is_turned_away_and_counts_as_gone(trial):
 
 
 def test_a_coordinator_that_lost_its_log_has_another_run_and_no_site_goes_on_with_it(trial):
-    run = trial()
+    run = trial(hold=True)
     run.start_all()
-    run.wait_for_pulls("site0", 60)
+    run.wait_for_the_middle()
     run.kill("coordinator")
+    run.go_on()
     (run.folder / "run.ctlog").unlink()
     run.start_coordinator()
     for name in ("site0", "site1"):
@@ -141,21 +144,22 @@ def test_a_coordinator_that_lost_its_log_has_another_run_and_no_site_goes_on_wit
         assert "turned away by the coordinator: it has another run" in run.said(name)
 
 
+FAILS = """
+def meanwhile(candidate):
+    if candidate == "treatment 63" and not os.path.exists("mended"):
+        raise LookupError("no such drug")
+"""
+
+
 def test_a_function_that_fails_stops_the_run_and_goes_on_once_it_is_mended(trial):
-    run = trial()
-    module = run.folder / "study.py"
-    good = module.read_text()
-    broken = good.replace(
-        "    drawn", "    if candidate == 'treatment 63': raise LookupError('no such drug')\n    drawn"
-    )
-    module.write_text(broken)
+    run = trial(meanwhile=FAILS)
     run.start_all()
     assert run.running["coordinator"].wait(60) == 1
     holder = re.search(r"a pull of candidate 'treatment 63' failed at site (site\d)", run.said("coordinator"))[1]
     assert run.running[holder].wait(60) == 1
     assert "pull of candidate 'treatment 63' raised LookupError: no such drug" in run.said(holder)
     assert "no such drug" not in run.said("coordinator")
-    module.write_text(good)
+    (run.folder / "mended").touch()
     for name in ("coordinator", "site0", "site1"):
         run.kill(name)
         run.start_again(name)
@@ -163,20 +167,18 @@ def test_a_function_that_fails_stops_the_run_and_goes_on_once_it_is_mended(trial
 
 
 HOLDS_THE_INTERPRETER = """
-import ctypes, os
-pulls = []
-def hold(seconds):
-    pulls.append(1)
-    if len(pulls) == 5 and os.environ["PULLS"].endswith("site0.pulls"):
-        ctypes.PyDLL(None).sleep(seconds)      # unlike CDLL, it keeps the interpreter's lock
+import ctypes
+def meanwhile(candidate):
+    if pulls == 5 and os.environ["PULLS"].endswith("site0.pulls"):
+        ctypes.PyDLL(None).sleep(SECONDS)      # unlike CDLL, it keeps the interpreter's lock
 """
 
 
 @pytest.mark.parametrize(("seconds", "fresh"), [(3, False), pytest.param(90, True, marks=pytest.mark.long)])
 def test_a_site_whose_function_holds_the_interpreter_is_not_taken_for_dead(trial, seconds, fresh):
-    run = trial(fresh=fresh, keepalive=1, pull_seconds=0)  # a frozen site would be noticed after two seconds
-    module = run.folder / "study.py"
-    module.write_text(HOLDS_THE_INTERPRETER + module.read_text().replace("    time", f"    hold({seconds})\n    time"))
+    meanwhile = HOLDS_THE_INTERPRETER.replace("SECONDS", str(seconds))
+    # With a keepalive of a second, a frozen site would be noticed after two.
+    run = trial(fresh=fresh, keepalive=1, pull_seconds=0, meanwhile=meanwhile)
     run.start_all()
     transport = run.check(run.result(seconds=seconds + 120))
     assert transport["reconnects"] == 0

@@ -230,13 +230,10 @@ def break_in_with_a_certificate(port, certs, rng):
             peer.read()
 
 
-GOES_ON = """
-import os, time
-def go_on():
-    while len(pulls) > 80 and not os.path.exists("over"):
+UNTIL_IT_IS_OVER = """
+def meanwhile(candidate):
+    while pulls > 80 and not os.path.exists("over"):
         time.sleep(0.01)
-    pulls.append(1)
-pulls = []
 """
 
 
@@ -249,9 +246,7 @@ def test_broken_connections_at_the_port_leave_the_run_under_way_unharmed(tmp_pat
     In the second half the coordinator's process may grow by 2 MB, which is 400 bytes a connection in the long form;
     one that is kept by mistake, with its TLS, takes tens of thousands.
     """
-    run = Trial(tmp_path, certs, fresh=fresh, algorithm="collab-top-iid")
-    module = tmp_path / "study.py"
-    module.write_text(GOES_ON + module.read_text().replace("    time", "    go_on()\n    time"))
+    run = Trial(tmp_path, certs, fresh=fresh, algorithm="collab-top-iid", meanwhile=UNTIL_IT_IS_OVER)
     rng = random.Random(3)
 
     def attack():

@@ -47,7 +47,7 @@ def test_a_schedule_that_needs_smaller_batches_is_declined_before_anything_is_pu
 
 
 def test_both_commands_say_so_at_the_start(certs, tmp_path):
-    run = Trial(tmp_path, certs, fresh=False, algorithm="collab-top-iid")
+    run = Trial(tmp_path, certs, algorithm="collab-top-iid")
     try:
         run.start_coordinator()
         run.start_site(0, more=("--min-batch", 5))

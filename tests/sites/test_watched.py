@@ -16,7 +16,7 @@ def ask(url):
 
 
 def test_a_run_over_sites_is_on_the_page(tmp_path, certs):
-    run = Trial(tmp_path, certs, fresh=False, algorithm="frugal-top", pull_seconds=0)
+    run = Trial(tmp_path, certs, algorithm="frugal-top", pull_seconds=0)
     try:
         run.start_coordinator("--watch")
         for number in range(2):
