@@ -89,7 +89,7 @@ def test_a_link_that_is_cut_in_the_middle_of_a_pull_and_healed_loses_nothing(tri
     ("algorithm", "fresh"), [("collab-top-iid", False), *LONG, pytest.param("kzz", True, marks=pytest.mark.long)]
 )
 def test_links_that_are_slow_and_reset_at_random_give_the_undisturbed_answer(trial, algorithm, fresh):
-    """There and back takes 200 ms in the long form, 20 ms in the short one; a link is reset up to 10 times, or twice."""
+    """There and back takes 200 ms in the long form, 20 ms in the short one; links are reset up to 10 times, or 2."""
     bad = {"delay": 0.1, "reset_after": (0.8, 2.0)} if fresh else {"delay": 0.01, "reset_after": (0.2, 0.8)}
     run = trial(algorithm, fresh=fresh)
     run.start_coordinator()
