@@ -35,7 +35,8 @@ from collabtop.sites.port import Port
 log = logging.getLogger("collabtop.sites")
 
 _TICK = 0.2
-_LINGER = 5.0
+_LINGER = 30.0
+"""Seconds for which a site that is just coming back is waited for to be told the end: it tries every five."""
 
 
 class Coordinator:
