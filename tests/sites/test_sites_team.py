@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from in_threads import ThreadSites
+from proxy import Proxy
 
 import collabtop as ct
+from collabtop.events import SiteChanged
 from collabtop.testing import check_team
 
 
@@ -42,3 +48,40 @@ def test_a_free_port_is_taken_when_it_is_asked_for_and_given_back(certs):
     first.close()
     with pytest.raises(ct.SiteError, match="did not come"):
         run(second)
+
+
+class LastToAnswer(ct.BernoulliArms):
+    """Arms of a site that answers when another one has answered, and has lost its connection after that."""
+
+    def pull(self, arms, times, draws):
+        while self.team._coordinator._states[1].last < 1:
+            time.sleep(0.01)
+        self.link.cut()
+        assert self.gone.wait(30)
+        threading.Timer(0.5, self.link.heal).start()
+        return super().pull(arms, times, draws)
+
+
+def test_a_site_that_is_gone_when_the_answer_is_found_is_told_when_it_is_back(certs):
+    arms = LastToAnswer([0.9, 0.1])
+    arms.gone = threading.Event()
+
+    def watch(event):
+        if isinstance(event, SiteChanged) and (event.site, event.state) == ("site1", "gone"):
+            arms.gone.set()
+
+    run = {"m": 1, "agents": 2, "horizon": 60, "algorithm": "uniform", "seed": 1}
+    arms.team = ct.SitesTeam(
+        ["site0", "site1"], listen="localhost:0", cert=certs / "coordinator.pem", keepalive=0.5, on_event=watch
+    )
+    arms.link = Proxy(arms.team.port)
+    sites = [(arms.team.port, arms, "site0"), (arms.link.port, ct.BernoulliArms(arms.means), "site1")]
+    with ThreadPoolExecutor() as pool:
+        joined = [
+            pool.submit(ct.join, f"localhost:{port}", theirs, cert=certs / f"{name}.pem", give_up=60)
+            for port, theirs, name in sites
+        ]
+        result = ct.identify(ct.RemoteArms(2), **run, team=arms.team)
+        assert [one.result(60).answers for one in joined] == [1, 1]
+    arms.link.close()
+    assert result == ct.identify(ct.BernoulliArms(arms.means), **run)
