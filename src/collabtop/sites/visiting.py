@@ -310,7 +310,7 @@ class Visitor:
         assert self._trouble is not None
         if not self._trouble.done():
             self._trouble.set_exception(error)
-            self._trouble.exception()  # asyncio complains about one that nobody looked at, as when we are leaving anyway
+            self._trouble.exception()  # or asyncio complains that nobody looked, as when we are leaving anyway
 
     def _number_of(self, label: str) -> int:
         return next((arm for arm in range(self._arms.n) if self._arms.label(arm) == label), 0)
