@@ -8,9 +8,11 @@ import re
 import numpy as np
 import pytest
 from a_browser import browser, live_run, serve, tab
+from half_a_run import half
 from playwright.sync_api import expect
 
 import collabtop as ct
+from collabtop.protocol.log import Presence, RunLog
 from collabtop.report.result_table import interval
 
 
@@ -101,6 +103,27 @@ def test_a_killed_run_is_shown_as_ended_with_its_last_state(tab, serve, live_run
     tab.reload()
     expect(tab.locator("#status")).to_have_text("stopped before the end")
     assert number(tab, "pulls") == 200
+
+
+def test_the_page_names_the_site_and_says_that_it_is_away_and_then_lost(tab, serve, half):
+    path = half(Presence([2, 3], "away", 1.9e9))
+    tab.goto(serve(path) + "runs/half.ctlog")
+    expect(tab.locator("#agents-text")).to_have_text("2 away, 2 working")
+    assert tab.locator("#agents tbody tr").first.inner_text().split("\t")[:2] == ["2, south", "away"]
+    with path.open("ab") as file:  # as the run itself, in another process, would
+        file.write(as_frame(Presence([2, 3], "lost", 1.9e9 + 9), path))
+    expect(tab.locator("#agents-text")).to_have_text("2 lost, 2 working")
+    expect(tab.locator("#announce")).to_have_text("Agents: 2 lost.")
+
+
+def as_frame(record, path):
+    """A record as it stands in a log."""
+    scratch = path.with_suffix(".scratch")
+    log = RunLog(scratch)
+    start = scratch.stat().st_size
+    log.append(record)
+    log.close()
+    return scratch.read_bytes()[start:]
 
 
 def test_candidates_can_be_gone_through_with_the_keyboard_alone(tab, serve, finished):

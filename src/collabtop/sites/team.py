@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from typing import ClassVar, Literal
 
@@ -13,9 +13,9 @@ import msgspec
 from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Ints, Reals
 from collabtop.errors import FileError, InputError, ProtocolError
-from collabtop.events import OnEvent
+from collabtop.events import Event, OnEvent, SiteChanged
 from collabtop.protocol.agent import Setup
-from collabtop.protocol.log import Exchange, Run, RunLog
+from collabtop.protocol.log import Exchange, Reach, Run, RunLog
 from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.team import Team
 from collabtop.sites.certificates import check_site_name
@@ -137,9 +137,10 @@ class SitesTeam(Team):
             states,
             self._terms,
             self.meter.transport,
-            self._on_event,
+            self._hear,
             lost,
         )
+        self._note(set(range(agents)) - lost, "away")  # until they dial in
         self._loop = LoopThread("coordinator")
         self._loop.run(self._coordinator.start(self._listen, self._files))
 
@@ -161,6 +162,24 @@ class SitesTeam(Team):
                 loop.run(self._coordinator.stop(finished=self._finished))
             finally:
                 loop.close()
+
+    def _hear(self, event: Event) -> None:
+        """A site comes or goes: those who watch the log are told, and whoever asked to be."""
+        if isinstance(event, SiteChanged):
+            states: dict[str, Reach] = {"here": "here", "back": "here", "gone": "away", "lost": "lost"}
+            self._note(self._agents_of(event.site), states[event.state])
+        if self._on_event is not None:
+            self._on_event(event)
+
+    def _note(self, agents: Iterable[int], state: Reach) -> None:
+        log = self._log
+        if log is not None:
+            log.note_presence(agents, state)
+
+    def _agents_of(self, site: str) -> range:
+        place = next(place for place, (name, _) in enumerate(self._sites) if name == site)
+        first = sum(count for _, count in self._sites[:place])
+        return range(first, first + self._sites[place][1])
 
     def _run_id(self) -> str:
         """The id in the log, or a new one."""

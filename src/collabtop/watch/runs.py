@@ -15,7 +15,7 @@ from collabtop.protocol.log import Exchange, Header, Record
 from collabtop.result import Observed, Result
 from collabtop.watch.follow import LogFollower
 from collabtop.watch.replay import Replay
-from collabtop.watch.tally import Tally
+from collabtop.watch.tally import Tally, lost_in
 from collabtop.watch.yardsticks import Order, Rival, order_of, rival_of
 
 Status = Literal["waiting", "running", "stopped", "finished", "unreadable"]
@@ -41,6 +41,7 @@ class WatchedRun:
         """Another number whenever the log was begun again."""
         self._follower = LogFollower(path)
         self._closer = False
+        self._may_lose = False
         self._read_at = 0.0
         self._grew_at = time.monotonic()
         self._in_use: bool | None = None
@@ -70,9 +71,14 @@ class WatchedRun:
         for record in records:
             self.tally.take(record)
             if self._closer and isinstance(record, Header):
-                self.replay = Replay(record)
+                self.replay = Replay(record, may_lose=self._may_lose)
                 threading.Thread(target=self._find_rival, args=(record,), daemon=True).start()
             elif self.replay is not None and isinstance(record, Exchange):
+                if lost_in(record) and not self._may_lose:
+                    self._may_lose = True  # the algorithm has to expect it from the first exchange on
+                    self._begin_again(closer=True)
+                    self._take(self._follower.read())
+                    return
                 self.replay.take(record)
 
     def _begin_again(self, *, closer: bool, rewind: bool = True) -> None:
@@ -140,6 +146,7 @@ class WatchedRun:
             ledger=replay.meter.ledger(),
             observe=lambda: observed,
         )
+        result.lost = tuple(sorted(replay.lost))
         result.failures = {self.label(arm): count for arm, count in sorted(tally.failed.items())}
         return result
 

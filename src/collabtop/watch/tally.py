@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from collabtop.errors import ProtocolError
 from collabtop.protocol import wire
 from collabtop.protocol.ledger import Direction, cost
-from collabtop.protocol.log import Exchange, Finished, Header, Moment, Record, Rewards, Sums
+from collabtop.protocol.log import Exchange, Finished, Header, Moment, Presence, Reach, Record, Rewards, Run, Sums
 from collabtop.protocol.messages import Ints, Reals
 
 _POINTS = 400
@@ -56,6 +56,10 @@ class Tally:
         self.points: list[tuple[int, int]] = []
         """Pulls and words after some of the exchanges."""
         self.failed: Counter[int] = Counter()
+        self.sites: tuple[tuple[str, int], ...] = ()
+        """Names of remote sites with their numbers of agents, where the agents are at some."""
+        self.reach: dict[int, Reach] = {}
+        """Agents of which their team noted that they are here, away or lost."""
         self._every = 1
         self._recent: deque[tuple[float, int]] = deque(maxlen=_PACE)
 
@@ -79,8 +83,11 @@ class Tally:
                 self._begin(record)
             case Moment():
                 self._recent.append((record.at, self.pulls))
-                self.began = record.at if self.began is None else self.began
-                self.last = record.at
+                self._look_at_clock(record.at)
+            case Presence():
+                self._take_presence(record)
+            case Run():
+                self.sites = record.sites
             case Rewards():
                 self._take_rewards(record)
             case Sums():
@@ -90,6 +97,18 @@ class Tally:
                 self._take_exchange(record)
             case Finished():
                 self.top = record.top
+
+    def _look_at_clock(self, at: float) -> None:
+        self.began = at if self.began is None else self.began
+        self.last = at
+
+    def _take_presence(self, record: Presence) -> None:
+        self._look_at_clock(record.at)
+        for agent in record.agents:
+            if self.reach.get(agent) != "lost":
+                self.reach[agent] = record.state
+            if record.state == "here":
+                self._hear(agent)
 
     def _take_rewards(self, record: Rewards) -> None:
         arms = np.repeat(_ints(record.arms), _ints(record.counts))
@@ -124,6 +143,7 @@ class Tally:
         for agent, pulls, _ in record.replies:
             self._told[agent] += pulls
             self._hear(agent)
+        self.reach |= dict.fromkeys(lost_in(record), "lost")
         self._add_point()
 
     def _add_point(self) -> None:
@@ -176,6 +196,11 @@ class Tally:
         if after <= before:
             return None
         return (now - then) / (after - before) * max(0, self.header.agents * self.header.horizon - self.pulls)
+
+
+def lost_in(record: Exchange) -> set[int]:
+    """Agents that were asked and will never answer: the run went on without them."""
+    return {agent for agent, _ in record.requests} - {agent for agent, _, _ in record.replies}
 
 
 def _ints(data: bytes) -> Ints:

@@ -39,9 +39,11 @@ function draw() {
     tick.addEventListener("change", () => { tick.checked ? left_out.delete(run.name) : left_out.add(run.name); drawCompare(); });
     name.append(tick, " ", link);
     const pill = document.createElement("span"); pill.className = `pill ${run.status}`; pill.textContent = run.status;
+    const status = document.createElement("span"); status.append(pill);
+    if (run.lost) { const note = document.createElement("span"); note.className = "other"; note.textContent = `${whole(run.lost)} lost`; status.append(" ", note); }
     if (run.n === undefined) return { cells: [name, pill, run.trouble || "–", "–", "–", "–", "–", "–", "–"], numbers: [4, 5, 6, 7] };
     const task = `${whole(run.m)} of ${whole(run.n)}, ${whole(run.agents)} agents, horizon ${whole(run.horizon)}`;
-    return { cells: [name, pill, run.algorithm, task, whole(run.pulls), whole(run.words), whole(run.bits), whole(run.round_trips), answer(run)], numbers: [4, 5, 6, 7] };
+    return { cells: [name, status, run.algorithm, task, whole(run.pulls), whole(run.words), whole(run.bits), whole(run.round_trips), answer(run)], numbers: [4, 5, 6, 7] };
   }));
   drawCompare();
 }

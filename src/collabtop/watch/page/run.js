@@ -5,10 +5,12 @@ import { fill, listen, say, setText } from "./parts.js";
 import { VERDICTS, duration, interval, mean, times, whole } from "./words.js";
 
 const LEADERS = 12, AGENTS = 200, ROUNDS = 200;
+const PATCHED = ["arms", "rounds", "agents"]; // sections of columns: only the rows that changed are told
+const GONE = ["lost", "away"];
 const STATUS = { waiting: "waiting", running: "running", stopped: "stopped before the end", finished: "finished", unreadable: "cannot be read" };
 const $ = (id) => document.getElementById(id);
 
-let state = {}, skew = 0, showsSeen = true, chosen = null, points = [], due = false, changed = new Set();
+let state = {}, skew = 0, showsSeen = true, chosen = null, points = [], shownAgents = [], due = false, changed = new Set();
 
 export function showRun(name) {
   $("run").hidden = false;
@@ -31,18 +33,18 @@ export function showRun(name) {
 // -- taking in: the sections that changed; of the long ones, the rows that changed
 
 function take(told) {
-  const before = state.status && state.status.status, roundBefore = state.progress && state.progress.round;
+  const before = state.status && state.status.status, roundBefore = state.progress && state.progress.round, goneBefore = gone();
   if (told.all) {
     skew = told.all.clock - Date.now() / 1000;
     state = {}; told = told.all;
   }
   for (const [name, part] of Object.entries(told)) {
-    if (name === "arms" || name === "rounds") patch(name, part);
+    if (PATCHED.includes(name)) patch(name, part);
     else state[name] = part;
     changed.add(name);
   }
   later();
-  announce(before, roundBefore);
+  announce(before, roundBefore, goneBefore);
 }
 
 function patch(name, part) {
@@ -51,9 +53,16 @@ function patch(name, part) {
   for (const [key, values] of Object.entries(part.columns)) part.at.forEach((row, place) => { columns[key][row] = values[place]; });
 }
 
-function announce(before, roundBefore) {
+// Agents that are lost or away, in words.
+function gone() {
+  return state.agents ? GONE.map((name) => [name, state.agents.state.filter((it) => it === name).length]).filter(([, many]) => many).map(([name, many]) => `${whole(many)} ${name}`).join(", ") : undefined;
+}
+
+// Said aloud by screen readers: an end, agents that come or go, a new round; never single numbers.
+function announce(before, roundBefore, goneBefore) {
   const { status, progress } = state;
   if (status && before !== undefined && status.status !== before) say(`The run is ${STATUS[status.status]}.`);
+  else if (goneBefore !== undefined && gone() !== goneBefore) say(gone() ? `Agents: ${gone()}.` : "All agents are there.");
   else if (progress && progress.now && roundBefore && progress.round !== roundBefore) say(`Round ${progress.round - 1}: ${whole(progress.now.live)} candidates open.`);
 }
 
@@ -214,15 +223,16 @@ function drawRoundSection() {
 function drawAgents() {
   const { agents, head } = state;
   if (!agents) return;
-  const rank = { lost: 0, late: 1, working: 2, idle: 3 };
+  const rank = { lost: 0, away: 1, late: 2, working: 3, idle: 4 };
   const order = agents.state.map((_, agent) => agent).sort((a, b) => rank[agents.state[a]] - rank[agents.state[b]] || a - b);
   const count = (name) => agents.state.filter((it) => it === name).length;
-  const said = ["working", "late", "lost", "idle"].filter(count).map((name) => `${whole(count(name))} ${name}`);
+  const said = ["lost", "away", "late", "working", "idle"].filter(count).map((name) => `${whole(count(name))} ${name}`);
   setText("agents-text", said.join(", ") + (order.length > AGENTS ? `; the first ${AGENTS} are shown` : ""));
-  fill("agents", order.slice(0, AGENTS).map((agent) => {
+  shownAgents = order.slice(0, AGENTS);
+  fill("agents", shownAgents.map((agent) => {
     const bar = document.createElement("span"); bar.className = "bar"; bar.ariaHidden = "true";
     const inner = document.createElement("i"); inner.style.width = `${Math.min(100, (agents.pulls[agent] / head.horizon) * 100)}%`; bar.append(inner);
-    return { cells: [String(agent), agents.state[agent], whole(agents.pulls[agent]), bar, heard(agent)], numbers: [0, 2], header: 0, mark: { 1: agents.state[agent] } };
+    return { cells: [head.sites.length ? `${agent}, ${head.sites[agent]}` : String(agent), agents.state[agent], whole(agents.pulls[agent]), bar, heard(agent)], numbers: [0, 2], header: 0, mark: { 1: agents.state[agent] } };
   }));
 }
 
@@ -258,7 +268,7 @@ function tick() {
   const end = running ? Date.now() / 1000 + skew : progress.last;
   setText("used", progress.began === null ? "–" : duration(end - progress.began));
   setText("left", running && progress.left !== null ? `at most ${duration(progress.left)} left` : "");
-  if (running) document.querySelectorAll("#agents tbody tr").forEach((row) => { row.lastChild.textContent = heard(Number(row.firstChild.textContent)); });
+  if (running) document.querySelectorAll("#agents tbody tr").forEach((row, place) => { row.lastChild.textContent = heard(shownAgents[place]); });
 }
 
 function choose(seen) { showsSeen = seen; later("arms"); }
