@@ -6,7 +6,6 @@ from collections import Counter, deque
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from collabtop.errors import ProtocolError
 from collabtop.protocol import wire
@@ -67,7 +66,7 @@ class Tally:
         self.header = header
         self.seen_pulls: Ints = np.zeros(header.n, np.int64)
         """Pulls of each candidate that the log holds (on teams that share memory, all)."""
-        self._given: Ints = np.zeros(header.n, np.int64)
+        self._failed: Ints = np.zeros(header.n, np.int64)
         self._sums: Reals = np.zeros(header.n)
         self._drawn: Ints = np.zeros(header.agents, np.int64)
         self._told: Ints = np.zeros(header.agents, np.int64)
@@ -92,7 +91,7 @@ class Tally:
                 self._take_rewards(record)
             case Sums():
                 arms, times = _ints(record.arms), _ints(record.times)
-                self._add(record.agent, arms, times, times, np.frombuffer(record.sums, "<f8"))
+                self._add(record.agent, arms, times, np.frombuffer(record.sums, "<f8"), int(times.sum()))
             case Exchange():
                 self._take_exchange(record)
             case Finished():
@@ -113,15 +112,17 @@ class Tally:
     def _take_rewards(self, record: Rewards) -> None:
         arms = np.repeat(_ints(record.arms), _ints(record.counts))
         rewards = np.frombuffer(record.rewards, "<f8")
-        failed = np.isnan(rewards)
-        self.failed.update(arms[failed].tolist())
-        self._add(record.agent, arms, np.ones_like(arms), ~failed, np.nan_to_num(rewards))
+        if record.failures:  # a long log has many records, and hardly ever one with a failed pull
+            failed = np.isnan(rewards)
+            self.failed.update(arms[failed].tolist())
+            np.add.at(self._failed, arms[failed], 1)
+            rewards = np.where(failed, 0.0, rewards)
+        self._add(record.agent, arms, 1, rewards, len(arms))
 
-    def _add(self, agent: int, arms: Ints, pulls: Ints, given: NDArray[np.generic], sums: Reals) -> None:
-        np.add.at(self.seen_pulls, arms, pulls)
-        np.add.at(self._given, arms, given)
+    def _add(self, agent: int, arms: Ints, times: Ints | int, sums: Reals, pulls: int) -> None:
+        np.add.at(self.seen_pulls, arms, times)
         np.add.at(self._sums, arms, sums)
-        self._drawn[agent] += int(pulls.sum())
+        self._drawn[agent] += pulls
         self._hear(agent)
 
     def _take_exchange(self, record: Exchange) -> None:
@@ -184,7 +185,7 @@ class Tally:
     def means(self) -> Reals:
         """Mean of the rewards seen of each candidate; NaN where there are none."""
         with np.errstate(invalid="ignore"):
-            means: Reals = self._sums / self._given
+            means: Reals = self._sums / (self.seen_pulls - self._failed)
         return means
 
     @property

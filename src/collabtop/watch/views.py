@@ -91,11 +91,12 @@ def _patch(before: dict[str, list[Any]], after: dict[str, list[Any]]) -> dict[st
         return {"at": None, "columns": after}
     rows = len(next(iter(after.values())))
     known = len(next(iter(before.values())))
-    at = [
-        place
-        for place in range(rows)
-        if place >= known or any(before[key][place] != after[key][place] for key in after)
-    ]
+    changed = set(range(known, rows))
+    for key, values in after.items():
+        if values != before[key]:  # most columns are the same, and found to be so at once
+            pairs = enumerate(zip(before[key], values, strict=False))
+            changed.update(place for place, (old, new) in pairs if old != new)
+    at = sorted(changed)
     return {"at": at, "columns": {key: [values[place] for place in at] for key, values in after.items()}}
 
 

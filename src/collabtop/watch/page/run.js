@@ -7,7 +7,7 @@ import { VERDICTS, duration, interval, mean, times, whole } from "./words.js";
 const LEADERS = 12, AGENTS = 200, ROUNDS = 200;
 const PATCHED = ["arms", "rounds", "agents"]; // sections of columns: only the rows that changed are told
 const GONE = ["lost", "away"];
-const STATUS = { waiting: "waiting", running: "running", stopped: "stopped before the end", finished: "finished", unreadable: "cannot be read" };
+const STATUS = { waiting: "waiting", reading: "reading its log", running: "running", stopped: "stopped before the end", finished: "finished", unreadable: "cannot be read" };
 const $ = (id) => document.getElementById(id);
 
 let state = {}, skew = 0, showsSeen = true, chosen = null, points = [], shownAgents = [], due = false, changed = new Set();
