@@ -1,4 +1,4 @@
-"""The page of the algorithms: none is missing, its pseudo-code points at lines that are there, its table was measured."""
+"""The page of the algorithms: none is missing, pseudo-code points at lines that are there, the table was measured."""
 
 from __future__ import annotations
 
