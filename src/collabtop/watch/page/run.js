@@ -7,6 +7,7 @@ import { VERDICTS, duration, interval, mean, times, whole } from "./words.js";
 const LEADERS = 12, AGENTS = 200, ROUNDS = 200;
 const PATCHED = ["arms", "rounds", "agents"]; // sections of columns: only the rows that changed are told
 const GONE = ["lost", "away"];
+const SECONDS_BETWEEN_ROUNDS = 10; // said aloud: rounds can be quicker than anybody speaks
 const STATUS = { waiting: "waiting", reading: "reading its log", running: "running", stopped: "stopped before the end", finished: "finished", unreadable: "cannot be read" };
 const $ = (id) => document.getElementById(id);
 
@@ -63,7 +64,7 @@ function announce(before, roundBefore, goneBefore) {
   const { status, progress } = state;
   if (status && before !== undefined && status.status !== before) say(`The run is ${STATUS[status.status]}.`);
   else if (goneBefore !== undefined && gone() !== goneBefore) say(gone() ? `Agents: ${gone()}.` : "All agents are there.");
-  else if (progress && progress.now && roundBefore && progress.round !== roundBefore) say(`Round ${progress.round - 1}: ${whole(progress.now.live)} candidates open.`);
+  else if (progress && progress.now && roundBefore && progress.round !== roundBefore) say(`Round ${progress.round - 1}: ${whole(progress.now.live)} candidates open.`, SECONDS_BETWEEN_ROUNDS);
 }
 
 function later(...names) {
@@ -141,12 +142,12 @@ function drawCost() {
   if (now && state.status.status !== "finished") rows.push([`${now.name} by the same time step`, whole(now.words), whole(now.bits), whole(now.trips)]);
   if (rival) rows.push([`${rival.name} in the end`, whole(rival.words.at(-1)), whole(rival.bits.at(-1)), whole(rival.round_trips.at(-1))]);
   rows.push([`the paper's order, ${order.formula}`, whole(order.words), "–", "–"]);
-  fill("beside", rows.map((cells) => ({ cells, numbers: [1, 2, 3] })));
+  fill("beside", rows.map((cells) => ({ cells, numbers: [1, 2, 3], header: 0 })));
   const ratio = rival ? times(rival.words.at(-1), cost.words, `times as many words as this run ${state.status.status === "finished" ? "did" : "has so far"}`) : "";
   setText("words-hint", rival
     ? `${rival.name} is simulated at this size${ratio ? ` and says ${ratio}` : ""}. The paper proves its order without a constant.`
     : beside.rival ? `No cost of ${beside.rival.name} beside it: ${beside.rival.trouble}.` : "The cost of another algorithm is being simulated.");
-  fill("kinds", cost.kinds.map(([kind, direction, ...counts]) => ({ cells: [kind, direction === "up" ? "to the coordinator" : "to agents", ...counts.map(whole)], numbers: [2, 3, 4] })));
+  fill("kinds", cost.kinds.map(([kind, direction, ...counts]) => ({ cells: [kind, direction === "up" ? "to the coordinator" : "to agents", ...counts.map(whole)], numbers: [2, 3, 4], header: 0 })));
 }
 
 function label(arm) {
@@ -203,11 +204,16 @@ function drawLeaders() {
   setText("leaders-title", state.status.status === "finished" ? "In front at the end" : "In front now");
 }
 
-function drawReadout() {
+function readout() {
   const point = chosen === null ? null : points[chosen];
-  setText("readout", point
+  return point
     ? `${label(point.arm)}: place ${whole(chosen + 1)}, mean ${mean(point.mean)}, 95% interval ${mean(point.low)} to ${mean(point.high)}, ${whole(point.pulls)} pulls, ${point.verdict === "inside" ? "settled inside an agent" : point.verdict}.`
-    : "");
+    : "";
+}
+
+function drawReadout() {
+  setText("readout", readout());
+  $("candidates").ariaValueMax = String(Math.max(1, points.length));
 }
 
 function drawRoundSection() {
@@ -216,7 +222,7 @@ function drawRoundSection() {
   const first = Math.max(0, rounds.live.length - ROUNDS);
   fill("rounds-table", rounds.live.slice(first).map((live, place) => {
     const r = first + place;
-    return { cells: [whole(r), rounds.phase[r], whole(live), whole(rounds.accepted[r]), whole(rounds.rejected[r]), whole(rounds.inside[r]), whole(rounds.time[r]), whole(rounds.words[r])], numbers: [0, 2, 3, 4, 5, 6, 7] };
+    return { cells: [whole(r), rounds.phase[r], whole(live), whole(rounds.accepted[r]), whole(rounds.rejected[r]), whole(rounds.inside[r]), whole(rounds.time[r]), whole(rounds.words[r])], numbers: [0, 2, 3, 4, 5, 6, 7], header: 0 };
   }));
 }
 
@@ -276,11 +282,13 @@ function choose(seen) { showsSeen = seen; later("arms"); }
 function moveTo(at) {
   chosen = Math.min(points.length - 1, Math.max(0, at));
   drawCandidates($("candidates"), points, state.head.m, chosen); drawReadout();
+  // Only a move is said aloud, not what changes while one stays.
+  $("candidates").ariaValueNow = String(chosen + 1); $("candidates").ariaValueText = readout();
 }
 
 function moveByKey(event) {
   const from = chosen === null ? -1 : chosen;
-  const to = { ArrowRight: from + 1, ArrowLeft: from - 1, PageDown: from + 10, PageUp: from - 10, Home: 0, End: points.length - 1 }[event.key];
+  const to = { ArrowRight: from + 1, ArrowUp: from + 1, ArrowLeft: from - 1, ArrowDown: from - 1, PageDown: from + 10, PageUp: from - 10, Home: 0, End: points.length - 1 }[event.key];
   if (to !== undefined && points.length) { event.preventDefault(); moveTo(to); }
 }
 
