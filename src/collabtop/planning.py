@@ -25,6 +25,7 @@ from collabtop.algorithms.kzz import KZZ
 from collabtop.algorithms.sar import SAR
 from collabtop.algorithms.sequential_halving import SequentialHalving
 from collabtop.algorithms.uniform import Uniform
+from collabtop.arguments import real_number, whole_number
 from collabtop.arms import BernoulliArms, HeterogeneousArms, SimulatedArms
 from collabtop.datasets import equal_gaps
 from collabtop.errors import InputError, SettingError
@@ -162,7 +163,9 @@ def plan(
     """
     arms, m, crew, instance = _instance(n, m, agents, gap, means)
     errors = _errors(error)
-    effort = Effort(runs=_count("runs", runs), seconds=_seconds(seconds), seed=seed, jobs=jobs, progress=progress)
+    effort = Effort(
+        runs=whole_number("runs", runs, least=1), seconds=_seconds(seconds), seed=seed, jobs=jobs, progress=progress
+    )
     chosen = _chosen(algorithms, arms, m, crew, min(errors))
     hard = complexity(arms, m)
     if math.isinf(hard):
@@ -283,9 +286,9 @@ def _instance(
         both = "both were given" if gap is not None else "neither was given"
         raise InputError(f"give exactly one of gap and means: {both}")
     if means is None:
-        n = _count("n", n, least=2)
+        n = whole_number("n", n, least=2)
         m = _below(m, n)
-        arms: SimulatedArms = equal_gaps(n, m, _number("gap", gap))
+        arms: SimulatedArms = equal_gaps(n, m, real_number("gap", gap))
         instance = f"equal gaps of {gap:g}, the hardest arms with that gap"
     else:
         values = means.means if isinstance(means, SimulatedArms) else as_means(means)
@@ -298,7 +301,7 @@ def _instance(
         agents = arms.agents
     if arms.agents not in (None, agents):
         raise InputError(f"agents is {agents}, but the means are for {arms.agents} agents")
-    return arms, m, _count("agents", agents), instance
+    return arms, m, whole_number("agents", agents, least=1), instance
 
 
 def _values(arms: SimulatedArms) -> Any:
@@ -306,7 +309,7 @@ def _values(arms: SimulatedArms) -> Any:
 
 
 def _below(m: Any, n: int) -> int:
-    m = _count("m", m)
+    m = whole_number("m", m, least=1)
     if m >= n:
         raise InputError(f"m is {m}, but of {n} arms at most {n - 1} can be planned for")
     return int(m)
@@ -315,26 +318,14 @@ def _below(m: Any, n: int) -> int:
 def _errors(error: float | Sequence[float]) -> list[float]:
     levels = [error] if isinstance(error, int | float | str) else list(error)
     for level in levels:
-        if not 0 < _number("error", level) < 1:
+        if not 0 < real_number("error", level) < 1:
             raise InputError(f"error is {level}, but a probability between 0 and 1 is needed, such as 0.01")
     if not levels:
         raise InputError("error is empty: give at least one")
     return sorted({float(level) for level in levels}, reverse=True)
 
 
-def _count(name: str, value: Any, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} is {value!r}, but a whole number of at least {least} is needed")
-    return int(value)
-
-
 def _seconds(value: Any) -> float:
-    if not _number("seconds", value) > 0:
+    if not real_number("seconds", value) > 0:
         raise InputError(f"seconds is {value}, but more than 0 are needed (simulate=False gives the bounds only)")
-    return float(value)
-
-
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise InputError(f"{name} is {value!r}, but a number is needed")
     return float(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import secrets
 from contextlib import ExitStack, closing
 from functools import partial
@@ -10,9 +9,9 @@ from os import PathLike
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from collabtop.algorithms.base import Algorithm
+from collabtop.arguments import whole_number
 from collabtop.arms import Arms, FunctionArms, PullPolicy
 from collabtop.arms.draws import coordinator_rng
 from collabtop.arms.function import CalledArms, Pull
@@ -113,7 +112,7 @@ def identify(
     chosen, why = choose(algorithm, options or {}, arms, confidence, tolerance)
     if seed is None and checkpoint is not None:
         seed = seed_in(checkpoint)
-    seed = secrets.randbits(63) if seed is None else _whole("seed", seed, least=0)
+    seed = secrets.randbits(63) if seed is None else whole_number("seed", seed, least=0)
     limit, prices = limit_of(arms, m, agents, horizon, budget, cost, max_horizon, chosen)
     problem = check_run_arguments(arms, m, agents, limit, chosen)
     plan = RunPlan(arms, problem, chosen, why, seed, make_team(team), budget, prices)
@@ -241,17 +240,17 @@ def check_run_arguments(arms: Arms, m: int, agents: int | None, horizon: int, al
 
 
 def _problem(arms: Arms, m: int, agents: int | None, horizon: int) -> Problem:
-    m = _whole("m", m, least=1)
+    m = whole_number("m", m, least=1)
     if m > arms.n:
         raise InputError(f"m is {m}, but there are only {arms.n} arms")
     if agents is None:
         if arms.agents is None:
             raise InputError("agents is missing: say how many agents share the work, such as agents=10")
         agents = arms.agents
-    agents = _whole("agents", agents, least=1)
+    agents = whole_number("agents", agents, least=1)
     if arms.agents not in (None, agents):
         raise InputError(f"agents is {agents}, but these arms are for {arms.agents} agents")
-    return Problem(arms.n, m, agents, _whole("horizon", horizon, least=1))
+    return Problem(arms.n, m, agents, whole_number("horizon", horizon, least=1))
 
 
 def as_arms(arms: Any, pull: Pull | None = None, policy: PullPolicy | None = None) -> Arms:
@@ -309,23 +308,13 @@ def limit_of(
     if horizon is not None:
         return horizon, None
     if budget is None:
-        most = DEFAULT_MAX_HORIZON if max_horizon is None else _whole("max_horizon", max_horizon, least=1)
+        most = DEFAULT_MAX_HORIZON if max_horizon is None else whole_number("max_horizon", max_horizon, least=1)
         return most, None
     budget, prices = checked_budget(budget), costs_of(arms, cost)
     problem = _problem(arms, m, agents, 1)
     _check_setting(algorithm, arms, problem)
     inner = min(problem.m, problem.n - problem.m)
     return horizon_for(algorithm, problem.n, inner or problem.n, problem.agents, budget, prices), prices
-
-
-def _whole(name: str, value: Any, least: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise InputError(f"{name} is {value!r}, but a whole number is needed") from None
-    if isinstance(value, bool | np.bool_) or number < least:
-        raise InputError(f"{name} is {value!r}, but a whole number of at least {least} is needed")
-    return number
 
 
 def _check_setting(algorithm: Algorithm, arms: Arms, problem: Problem) -> None:

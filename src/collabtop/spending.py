@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Callable, Sequence
 from itertools import accumulate
@@ -12,6 +11,7 @@ import msgspec
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
+from collabtop.arguments import positive_number
 from collabtop.arms import Arms
 from collabtop.errors import BudgetError, InputError
 from collabtop.problem import Problem
@@ -44,10 +44,7 @@ def costs_of(arms: Arms, cost: Cost | None) -> tuple[float, ...]:
         prices = list(cost)  # type: ignore[arg-type]  # what is no list says so itself
         if len(prices) != arms.n:
             raise InputError(f"cost has {len(prices)} entries, but there are {arms.n} candidates")
-    for arm, price in enumerate(prices):
-        if not (isinstance(price, numbers.Real) and 0 < float(price) < math.inf):
-            raise InputError(f"cost of candidate {arms.label(arm)!r} is {price!r:.80}, but a positive number is needed")
-    return tuple(float(price) for price in prices)
+    return tuple(positive_number(f"cost of candidate {arms.label(arm)!r}", price) for arm, price in enumerate(prices))
 
 
 def worst_case(algorithm: Algorithm, problem: Problem, costs: Sequence[float]) -> float:
@@ -94,9 +91,7 @@ def horizon_for(algorithm: Algorithm, n: int, m: int, agents: int, budget: float
 
 def checked_budget(budget: Any) -> float:
     """A budget is a positive number."""
-    if isinstance(budget, bool) or not isinstance(budget, numbers.Real) or not 0 < float(budget) < math.inf:
-        raise InputError(f"budget is {budget!r:.80}, but a positive number is needed")
-    return float(budget)
+    return positive_number("budget", budget)
 
 
 def spent_on(pulls: Sequence[int] | None, costs: Sequence[float]) -> float | None:

@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.dealing import balanced_time, check_time, pull_balanced
+from collabtop.algorithms.dealing import pull_balanced
 from collabtop.algorithms.elimination import settle, settle_rest
+from collabtop.algorithms.losses import scheduled_pulls, take_back
 from collabtop.algorithms.schedules import SCHEDULES, Schedule, ScheduleName
 from collabtop.algorithms.selection import collab_search
 from collabtop.errors import AgentsGoneError, InputError
@@ -79,7 +80,13 @@ class CollabTopIID(Algorithm):
             if r > 0:
                 live = hand_over(team, schedule, board, open_arms=to_accept > 0)
         except AgentsGoneError:
-            live = take_back(team, schedule, board, coefficients)
+            live = take_back(
+                team,
+                board,
+                schedule.pulls_so_far,
+                lambda: hand_over(team, schedule, board, open_arms=True),
+                lambda agent: hashing.hand(coefficients, problem.n, problem.agents, agent),
+            )
             to_accept = problem.m - board.accepted
             r = next(q for q in range(r, len(sizes)) if sizes[q + 1] < len(live))
 
@@ -136,28 +143,6 @@ def hand_over(team: Team, schedule: Schedule, board: Scoreboard, *, open_arms: b
     return live
 
 
-def take_back(team: Team, schedule: Schedule, board: Scoreboard, coefficients: Ints) -> Ints:
-    """An agent is lost while all hold hands of their own: the others hand over, and its arms are open again.
-
-    What it settled nobody knows, so all arms that it was dealt get the pulls that the others have had, and
-    what it had accepted is still to be accepted.
-    """
-    n, agents, pulls = len(board), team.agents, schedule.pulls_so_far
-    if not pulls:
-        return np.arange(n)
-    while True:
-        try:
-            live = hand_over(team, schedule, board, open_arms=True)
-            break
-        except AgentsGoneError:  # one more: the others hand over the same again
-            check_time(team, 1)
-    taken_back = np.concatenate([hashing.hand(coefficients, n, agents, agent) for agent in sorted(team.lost)])
-    if len(taken_back):
-        check_time(team, balanced_time(len(taken_back), pulls, len(team.present)))
-        board.add(taken_back, pull_balanced(team, taken_back, pulls), pulls)
-    return np.concatenate([live, taken_back])
-
-
 def global_elim(
     team: Team,
     schedule: Schedule,
@@ -168,17 +153,9 @@ def global_elim(
     rng: np.random.Generator,
 ) -> Ints:
     """Algorithm 3, GlobalElim(r): agents pull what they are dealt, the coordinator settles arms."""
-    pulls = schedule.shared(r) if not team.lost else _pulls_left(team, schedule, r, len(live))
+    pulls = scheduled_pulls(team, schedule, r, len(live))
     board.add(live, pull_balanced(team, live, pulls, all_live=r == 0), pulls)
     settled = settle(live, board.means(live), to_accept, schedule.sizes[r + 1], rng)
     board.accept(settled.accepted, r, "shared")
     board.reject(settled.rejected, r, "shared")
     return settled.live  # I_{r+1}
-
-
-def _pulls_left(team: Team, schedule: Schedule, r: int, live: int) -> int:
-    """What the agents that remain can pay for in this round, and not more than it would have had."""
-    pulls = schedule.shared_at_most(r, live, len(team.present), team.meter.time_left)
-    if pulls < 1:
-        check_time(team, max(team.meter.time_left + 1, balanced_time(live, 1, len(team.present))))
-    return pulls

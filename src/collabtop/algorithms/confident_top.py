@@ -13,6 +13,7 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.dealing import balanced_time, pull_balanced, pull_open
 from collabtop.algorithms.elimination import smallest
 from collabtop.algorithms.intervals import bounds
+from collabtop.arguments import real_number
 from collabtop.errors import InputError
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags, Ints, OpenArms, Reals
@@ -180,10 +181,7 @@ def guess(board: Scoreboard, live: Ints, to_accept: int, r: int, rng: np.random.
 
 def check_confidence(confidence: float, tolerance: float) -> None:
     """Refuse a confidence or a tolerance that cannot be."""
-    for name, value in (("confidence", confidence), ("tolerance", tolerance)):
-        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-            raise InputError(f"{name} is {value!r}, but a number is needed")
-    if not 0 < confidence < 1:
+    if not 0 < real_number("confidence", confidence) < 1:
         raise InputError(f"confidence is {confidence}, but a probability between 0 and 1 is needed, such as 0.95")
-    if not 0 <= tolerance < 1:
+    if not 0 <= real_number("tolerance", tolerance) < 1:
         raise InputError(f"tolerance is {tolerance}, but a number of at least 0 and below 1 is needed")

@@ -116,22 +116,6 @@ def check_time(team: Team, needed: int) -> None:
         )
 
 
-def pulls_without_lost(team: Team, planned: list[tuple[int, int]], live: int) -> int:
-    """Pulls of each of `live` arms in the next round of a plan, when fewer agents are left to make them.
-
-    `planned` has the arms and the new pulls of each for this round and the later ones.
-    """
-    if not team.lost:
-        return planned[0][1]
-    times = [balanced_time(size, pulls, team.agents) for size, pulls in planned]
-    # Rounding up costs at most one time step a round.
-    share = times[0] * min(1.0, max(0, team.meter.time_left - len(times)) / max(1, sum(times)))
-    pulls = int(share) * len(team.present) // live
-    if pulls < 1:
-        check_time(team, max(team.meter.time_left + 1, balanced_time(live, 1, len(team.present))))
-    return pulls
-
-
 # The same shares come back in every run of a study; those of very many arms are not worth the memory.
 @lru_cache(maxsize=256)
 def loads(arms: int, pulls: int, agents: int) -> list[tuple[int, Ints]]:

@@ -9,9 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.dealing import balanced_time, check_time, pull_balanced, pulls_without_lost
+from collabtop.algorithms.dealing import pull_balanced
 from collabtop.algorithms.elimination import settle, settle_rest
 from collabtop.algorithms.frugal_plan import FrugalPlan, frugal_plan, smallest_frugal_horizon
+from collabtop.algorithms.losses import open_again, planned_pulls
 from collabtop.errors import InputError
 from collabtop.problem import Problem
 from collabtop.protocol import shuffling
@@ -71,7 +72,7 @@ class FrugalTop(Algorithm):
             if phase == "local":
                 live = prune(team, problem.n, plan, board, rng)
             else:
-                new = pulls_without_lost(team, planned[r:], len(live))
+                new = planned_pulls(team, planned[r:], len(live))
                 board.add(live, pull_balanced(team, live, new, all_live=len(live) == problem.n), new)
             settled = settle(live, board.means(live), to_accept, keep, rng)
             board.accept(settled.accepted, r, phase)
@@ -90,9 +91,5 @@ def prune(team: Team, n: int, plan: FrugalPlan, board: Scoreboard, rng: np.rando
     had = plan.shared_pulls[0]
     for hand in hands.values():
         board.add(hand.arms, hand.means * had, had)
-    taken_back = [shuffling.hand(question.seed, n, team.agents, agent) for agent in sorted(team.lost)]
-    for arms in taken_back:
-        # Nobody knows what the lost agent settled: its arms are open again, and owed as many pulls as the others had.
-        check_time(team, balanced_time(len(arms), had, max(1, len(team.present))))
-        board.add(arms, pull_balanced(team, arms, had), had)
-    return np.concatenate([*(hand.arms for hand in hands.values()), *taken_back])
+    taken_back = open_again(team, board, had, lambda agent: shuffling.hand(question.seed, n, team.agents, agent))
+    return np.concatenate([*(hand.arms for hand in hands.values()), taken_back])

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from collabtop.arguments import whole_number
 from collabtop.errors import InputError
 
 Failures = Literal["raise", "zero", "skip"]
@@ -47,8 +48,7 @@ class PullPolicy:
     failures: Failures = "raise"
 
     def __post_init__(self) -> None:
-        if isinstance(self.retries, bool) or not isinstance(self.retries, int) or self.retries < 0:
-            raise InputError(f"retries is {self.retries!r}, but a whole number of at least 0 is needed")
+        whole_number("retries", self.retries, least=0)
         for name in ("wait", "longest_wait"):
             if not _seconds(getattr(self, name), least=0):
                 raise InputError(f"{name} is {getattr(self, name)!r}, but a number of seconds is needed")

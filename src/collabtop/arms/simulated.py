@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from collabtop.arguments import positive_number
 from collabtop.arms.base import Arms, Ints, Reals
 from collabtop.arms.draws import Draws
 from collabtop.errors import InputError
@@ -24,12 +24,6 @@ def _successes(times: Ints, means: Reals, draws: Draws) -> Reals:
         counts = times.tolist() * (len(means) if len(times) == 1 else 1)
         return np.array([binomial(*few) for few in zip(counts, means.tolist(), strict=True)], np.float64)
     return binomial(times, means).astype(np.float64)
-
-
-def _positive(name: str, value: Any) -> float:
-    if not (isinstance(value, int | float | np.integer | np.floating) and 0 < value < math.inf):
-        raise InputError(f"{name} is {value!r}, but a positive number is needed")
-    return float(value)
 
 
 class SimulatedArms(Arms):
@@ -109,7 +103,7 @@ class BetaArms(SimulatedArms):
 
     def __init__(self, means: ArrayLike, concentration: float = 4.0, *, labels: Sequence[str] | None = None) -> None:
         super().__init__(as_means(means).copy(), labels, dimensions=1)
-        self.concentration = _positive("concentration", concentration)
+        self.concentration = positive_number("concentration", concentration)
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Draw all rewards of a chunk of pulls at once, and add them up by arm."""

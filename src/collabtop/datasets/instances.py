@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collabtop.arguments import whole_number
 from collabtop.arms import BernoulliArms, HeterogeneousArms
 from collabtop.datasets.order import scrambled
 from collabtop.errors import InputError
@@ -32,7 +33,7 @@ def equal_gaps(n: int, m: int, gap: float) -> BernoulliArms:
     >>> ct.complexity(arms, m=2)
     96.0
     """
-    _check_count("n", n, 2)
+    whole_number("n", n, 2)
     if not 1 <= m < n:
         raise InputError(f"m is {m}, but {n} arms in two groups need 1 <= m <= {n - 1}")
     _check_gap("gap", gap, 1)
@@ -49,7 +50,7 @@ def one_good_arm(n: int, gap: float) -> BernoulliArms:
     >>> ct.complexity(arms, m=1)
     64.0
     """
-    _check_count("n", n, 2)
+    whole_number("n", n, 2)
     _check_gap("gap", gap, 0.5)
     return _shuffled(np.where(np.arange(n) < 1, 0.5 + gap, 0.5))
 
@@ -64,7 +65,7 @@ def arithmetic(n: int, best: float = 0.9, worst: float = 0.1) -> BernoulliArms:
     >>> round(ct.complexity(arms, m=1), 2)
     60.59
     """
-    _check_count("n", n, 2)
+    whole_number("n", n, 2)
     if not 0 <= worst < best <= 1:
         raise InputError(f"best is {best} and worst is {worst}, but 0 <= worst < best <= 1 is needed")
     return _shuffled(np.linspace(best, worst, n))
@@ -80,7 +81,7 @@ def geometric(n: int, smallest: float = 0.01, largest: float = 0.8, best: float 
     >>> round(ct.complexity(arms, m=1), 2)
     232.81
     """
-    _check_count("n", n, 2)
+    whole_number("n", n, 2)
     if not 0 < best <= 1:
         raise InputError(f"best is {best}, but a mean above 0 and at most 1 is needed")
     _check_gap("largest", largest, best)
@@ -100,8 +101,8 @@ def uniform_means(n: int, seed: int) -> BernoulliArms:
     >>> round(ct.complexity(arms, m=1))
     151
     """
-    _check_count("n", n, 1)
-    _check_count("seed", seed, 0)
+    whole_number("n", n, 1)
+    whole_number("seed", seed, 0)
     return BernoulliArms(np.random.default_rng(seed).random(n))
 
 
@@ -168,11 +169,6 @@ def _bits(table: ArrayLike) -> Reals:
         row, column = (int(place) for place in bad[0])
         raise InputError(f"X[{row}, {column}] is {bits[row, column]:g}, but X holds only 0 and 1")
     return bits
-
-
-def _check_count(name: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} is {value!r}, but a whole number of at least {least} is needed")
 
 
 def _check_gap(name: str, value: float, most: float) -> None:

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from collabtop.arguments import whole_number
 from collabtop.arms import BernoulliArms, HeterogeneousArms
 from collabtop.datasets.layout import Release, open_release
 from collabtop.errors import InputError
@@ -31,7 +30,7 @@ def movielens(path: str | os.PathLike[str], min_ratings: int = 10_000) -> Bernou
     >>> arms.n                                        # doctest: +SKIP
     588
     """
-    _check_positive("min_ratings", min_ratings)
+    whole_number("min_ratings", min_ratings, least=1)
     with open_release(path) as release:
         totals = _totals(release, groups=1)
         keep = totals.counts[:, 0] >= min_ratings
@@ -58,8 +57,8 @@ def movielens_groups(
     >>> arms.agents                                          # doctest: +SKIP
     10
     """
-    _check_positive("groups", groups)
-    _check_positive("min_ratings_each", min_ratings_each)
+    whole_number("groups", groups, least=1)
+    whole_number("min_ratings_each", min_ratings_each, least=1)
     with open_release(path) as release:
         totals = _totals(release, groups)
         fewest = totals.counts.min(axis=1)
@@ -90,8 +89,3 @@ def _labels(release: Release, movies: Iterable[int]) -> list[str]:
     named = [(int(movie), titles.get(int(movie), "movie")) for movie in movies]
     uses = Counter(title for _, title in named)
     return [title if uses[title] == 1 and movie in titles else f"{title} [{movie}]" for movie, title in named]
-
-
-def _check_positive(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InputError(f"{name} is {value!r}, but a whole number of at least 1 is needed")

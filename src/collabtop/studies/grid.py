@@ -14,6 +14,7 @@ import numpy as np
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.catalogue import make_algorithm
+from collabtop.arguments import whole_number
 from collabtop.arms import SimulatedArms
 from collabtop.errors import InputError
 from collabtop.run import check_run_arguments
@@ -87,8 +88,7 @@ class Study:
         made = [make_algorithm(one) if isinstance(one, str) else one for one in _listed("algorithms", algorithms)]
         if not self.arms:
             raise InputError("arms is empty: a study needs at least one set of arms")
-        if runs < 1:
-            raise InputError(f"runs is {runs}, but at least 1 is needed")
+        runs = whole_number("runs", runs, least=1)
         points: list[Point] = []
         for name, some in self.arms.items():
             if not isinstance(some, SimulatedArms):

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import collabtop
+from collabtop.arguments import whole_number
 from collabtop.errors import FileError, InputError, StudyError, reason
 from collabtop.result import Result
 from collabtop.studies.chunks import Chunk, Made, Makers, identify_at, run_chunk
@@ -65,9 +66,7 @@ def process_count(jobs: int | None) -> int:
     """How many processes to use: as many as asked for, or one a core that this process may use."""
     if jobs is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if jobs < 1:
-        raise InputError(f"jobs is {jobs}, but at least 1 is needed")
-    return jobs
+    return whole_number("jobs", jobs, least=1)
 
 
 def process_context() -> BaseContext:

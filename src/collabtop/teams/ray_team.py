@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 import collabtop
+from collabtop.arguments import positive_number, whole_number
 from collabtop.arms import Arms
 from collabtop.arms.base import Ints, Reals
 from collabtop.errors import InputError
@@ -72,16 +73,16 @@ class RayTeam(Team):
         require_ray()  # before anything is pulled, or a checkpoint begun
         if hosts is not None and agents_per_host is not None:
             raise InputError("give hosts or agents_per_host, not both: one follows from the other")
-        self._hosts = None if hosts is None else _whole("hosts", hosts, 1)
-        self._agents_per_host = None if agents_per_host is None else _whole("agents_per_host", agents_per_host, 1)
+        self._hosts = None if hosts is None else whole_number("hosts", hosts, 1)
+        self._agents_per_host = None if agents_per_host is None else whole_number("agents_per_host", agents_per_host, 1)
         self._resources = _checked_resources(resources)
-        self._pulls_at_once = _whole("pulls_at_once", pulls_at_once, 1)
+        self._pulls_at_once = whole_number("pulls_at_once", pulls_at_once, 1)
         self._address, self._runtime_env = address, runtime_env
         self._patience = Patience(
-            _seconds("beat", beat),
-            _seconds("silence", silence),
-            _seconds("start_limit", start_limit),
-            _whole("recoveries", recoveries, 0),
+            positive_number("beat", beat, of="seconds"),
+            positive_number("silence", silence, of="seconds"),
+            positive_number("start_limit", start_limit, of="seconds"),
+            whole_number("recoveries", recoveries, 0),
         )
         self._held = ExitStack()
         self._crew: Crew | None = None
@@ -196,18 +197,6 @@ class _Starter:
                     f"node {node} has collabtop {version}, this one {collabtop.__version__}: install the same on all"
                 )
         return [Host(actor, node, process) for actor, (node, process, _) in zip(actors, places, strict=True)]
-
-
-def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"{name} is {value!r}, but a whole number of at least {least} is needed")
-    return value
-
-
-def _seconds(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise InputError(f"{name} is {value!r}, but a positive number of seconds is needed")
-    return float(value)
 
 
 def _checked_resources(resources: Mapping[str, float] | None) -> dict[str, float]:
