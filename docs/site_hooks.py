@@ -25,7 +25,7 @@ def on_page_content(html: str, page: Any, **more: Any) -> str:
 
 
 def _commands() -> str:
-    os.environ |= {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}
+    os.environ |= {"COLUMNS": "96", "TERM": "dumb", "NO_COLOR": "1"}
     from typer.testing import CliRunner
 
     from collabtop.cli import app
