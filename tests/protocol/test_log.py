@@ -135,6 +135,21 @@ def test_a_note_that_cannot_be_written_ends_the_run_at_its_next_exchange_and_spo
     assert read_log(path) == [Finished([7])]
 
 
+def test_who_comes_and_goes_is_noted_until_the_run_is_over(tmp_path):
+    path = tmp_path / "run.ctlog"
+    log = RunLog(path)
+    log.note_presence({1, 0}, "away")
+    log.note_presence([], "here")
+    log.append(Finished([1]))
+    log.close()
+    noted, finished = read_log(path)
+    assert (noted.agents, noted.state, finished) == ([0, 1], "away", Finished([1]))
+    again = RunLog(path)  # a finished run is told once more, for which nobody is needed
+    again.note_presence([0], "away")
+    again.close()
+    assert read_log(path) == [noted, finished]
+
+
 def test_nothing_is_written_after_the_log_was_closed(path):
     log = RunLog(path)
     log.close()

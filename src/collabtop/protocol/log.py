@@ -214,8 +214,12 @@ class RunLog:
                 self._write(_framed(Moment(time())))
 
     def note_presence(self, agents: Iterable[int], state: Reach) -> None:
-        """Write down that agents come or go. Where that fails, the next exchange says so, and ends the run."""
-        if named := sorted(agents):
+        """Write down that agents come or go, unless the run was over when the log was opened.
+
+        Where that fails, the next exchange says so, and ends the run.
+        """
+        named = sorted(agents)
+        if named and not any(isinstance(record, Finished) for record in self.records):
             with suppress(CheckpointError):
                 self.append(Presence(named, state, time()))
 
