@@ -129,6 +129,7 @@ class SitesTeam(Team):
             raise InputError(f"agents is {setup.problem.agents}, but the sites have {agents} agents in all")
         run, states = self._run_id(), [PublicState(agent, setup.problem) for agent in range(agents)]
         lost = self._recall(states)
+        self._note(set(range(agents)) - lost, "away")  # until they dial in
         coordinator, opening = self._kinds
         self._finished = False
         self._coordinator = coordinator(
@@ -140,7 +141,6 @@ class SitesTeam(Team):
             self._hear,
             lost,
         )
-        self._note(set(range(agents)) - lost, "away")  # until they dial in
         self._loop = LoopThread("coordinator")
         self._loop.run(self._coordinator.start(self._listen, self._files))
 
