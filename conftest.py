@@ -17,6 +17,8 @@ from hypothesis import HealthCheck, settings
 
 from collabtop.algorithms import catalogue
 
+collect_ignore = ["docs/site_doctests.py"]  # needs what only the site needs; building the site runs it
+
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=200, suppress_health_check=_SLOW)

@@ -19,11 +19,14 @@ import collabtop as ct
 from collabtop.watch.serving import page_in_thread, runs_in
 
 LIVE = """
-import sys, time
+import itertools, pathlib, sys, time
 import numpy as np, collabtop as ct
 means = np.sort(np.random.default_rng(4).beta(6, 3, 120))
+made, go_on = itertools.count(), pathlib.Path(sys.argv[1]).with_name("go-on")
 def score(mean, rng):
     time.sleep(0.0004)
+    while next(made) > 14_000 and not go_on.exists():  # until the pictures are made
+        time.sleep(0.1)
     return rng.random() < mean
 labels = [f"prompt {place:03d}" for place in np.random.default_rng(1).permutation(120)]
 arms = ct.FunctionArms(list(map(float, means)), score, labels=labels)
@@ -52,16 +55,21 @@ def live_pictures(browser: Browser, log: Path, folder: Path) -> None:
             tabs.append((scheme, tab))
         tab = tabs[0][1]
         tab.wait_for_function(
-            "() => Number(document.getElementById('pulls').textContent.replaceAll(',', '')) > 12000", timeout=120_000
+            "() => Number(document.getElementById('pulls').textContent.replaceAll(',', '')) > 13900", timeout=120_000
         )
         for scheme, tab in tabs:
+            tab.wait_for_timeout(1_000)
             tab.screenshot(path=folder / f"watch-live-{scheme}.png")
+        log.with_name("go-on").touch()
         run.wait()
         tab = browser.new_context(viewport=WIDE).new_page()
         tab.goto(page.url + "runs/prompts.ctlog")
         tab.wait_for_selector("#answer:visible")
         tab.wait_for_timeout(500)
-        tab.screenshot(path=folder / "watch-end.png", full_page=True)
+        tab.screenshot(path=folder / "watch-whole.png", full_page=True)
+        tab.set_viewport_size({"width": WIDE["width"], "height": 1240})
+        tab.wait_for_timeout(500)
+        tab.screenshot(path=folder / "watch-end.png")
         phone = browser.new_context(viewport={"width": 390, "height": 844}, device_scale_factor=2).new_page()
         phone.goto(page.url + "runs/prompts.ctlog")
         phone.wait_for_selector("#answer:visible")
@@ -81,7 +89,7 @@ def list_picture(browser: Browser, runs: Path, folder: Path) -> None:
         tab.goto(page.url)
         tab.wait_for_selector("#compare-legend li")
         tab.wait_for_timeout(500)
-        tab.screenshot(path=folder / "watch-list.png")
+        tab.screenshot(path=folder / "watch-list.png", full_page=True)
 
 
 if __name__ == "__main__":

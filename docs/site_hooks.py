@@ -16,8 +16,16 @@ def on_page_markdown(markdown: str, page: Any, **more: Any) -> str:
     return _SOURCES.sub(r"](# 'in the repository: \1')", markdown)
 
 
+def on_page_content(html: str, page: Any, **more: Any) -> str:
+    """Beside the pseudo-code the code is open, not folded away; in the reference examples are code."""
+    if page.file.src_uri == "algorithms.md":
+        html = html.replace('<details class="mkdocstrings-source">', '<details class="mkdocstrings-source" open>')
+    assert page.file.src_uri != "api.md" or "<blockquote>" not in html, "an example of a docstring is not shown as code"
+    return html
+
+
 def _commands() -> str:
-    os.environ |= {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}
+    os.environ |= {"COLUMNS": "96", "TERM": "dumb", "NO_COLOR": "1"}
     from typer.testing import CliRunner
 
     from collabtop.cli import app

@@ -120,7 +120,13 @@ def test_a_lower_room_never_imports_an_upper_one():
         )
         if parts[0] in beside_run:
             return "run"
-        alone = {"datasets": "arms", "events": "errors", "horizon_search": "report", "planning": "report"}
+        alone = {
+            "arguments": "errors",
+            "datasets": "arms",
+            "events": "errors",
+            "horizon_search": "report",
+            "planning": "report",
+        }
         return (alone | {"testing": "cli", "__main__": "cli"}).get(parts[0], parts[0])
 
     source = Path(ct.__file__).parent

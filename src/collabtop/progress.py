@@ -18,14 +18,14 @@ _SECONDS_BETWEEN_UPDATES = 0.2
 
 
 class RunState:
-    """What is known of a run under way, from its events.
+    """What is known of a run under way, from its events. Rounds are numbered from 0, as in the result.
 
     >>> state = RunState()
     >>> state.take(RunStarted("kzz", n=8, m=1, agents=2, horizon=50, seed=1, known_pulls=0))
     >>> state.take(RoundBegan(0, "shared", live=8))
     >>> state.take(PullsMade(0, 25, recalled=False))
     >>> str(state)
-    'round 1, 8 candidates open, 25 pulls made, at most 75 left, 0 words'
+    'round 0, 8 candidates open, 25 pulls made, at most 75 left, 0 words'
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class RunState:
             case RunStarted():
                 self.most, self.live = event.agents * event.horizon, event.n
             case RoundBegan():
-                self.round, self.live = event.round + 1, event.live
+                self.round, self.live = event.round, event.live
             case PullsMade():
                 self.made += event.pulls
                 self.recalled += event.pulls if event.recalled else 0

@@ -7,6 +7,7 @@ that is locked here (a process that opens a file which it has locked itself, and
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -52,6 +53,7 @@ class _PageProcess:
         assert self._process.stdout is not None
         self.url = self._process.stdout.readline().strip()
         if not self.url:
+            shutil.rmtree(self._folder, ignore_errors=True)
             raise CollabtopError("the page could not be started; the run can be watched with collabtop watch instead")
         print(f"watch it at {self.url}", file=sys.stderr, flush=True)
         if in_browser and has_screen():

@@ -1,64 +1,67 @@
-"""Every command in README and docs is run as it is written, in a fresh folder, with the files that its page shows."""
+"""Every block and command in README and docs is run as it is written, in a fresh folder, with the files of its page."""
 
 from __future__ import annotations
 
 import re
 import shlex
+import signal
+import subprocess
 import sys
+import tomllib
+import urllib.request
 from pathlib import Path
 
 import pytest
+from pages import PAGES, ROOT, SLOW, blocks, commands, files, runs_elsewhere
 from typer.testing import CliRunner
 
 from collabtop.cli import app
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-
-# What is not run here, and why.
-EXCEPTIONS = {
-    r"pip install": "sets up an environment: .ci/run does it, with the README's own command",
-    r"^\.ci/run|\.venv/bin/(pytest|ruff|mypy)": "is what runs this test",
-    r"^collabtop watch": "serves until Ctrl-C: tests/cli/test_watch_command.py and tests/watch",
-    r"^collabtop reproduce": "takes minutes: tests/cli/test_reproduce.py",
-    r"^collabtop demo": "takes a while: tests/cli/test_demo_command.py",
-    r"^collabtop plan -n 588": "takes a minute: tests/cli/test_plan_command.py, and a smaller one in choosing.md",
-    r"\bray start|--team ray --address": "needs a cluster: tests/teams/test_ray_team.py, tests/cli/test_ray_option.py",
-    r"collabtop (coordinate|join)": "needs several processes: tests/sites has them",
-}
-
-# Files that pages speak of without showing them.
-FILES = {
-    "means.txt": "\n".join(f"{0.2 + place / 100:.2f}" for place in range(60)),
-    "means.csv": "title,mean\n" + "\n".join(f"film {place},{0.2 + place / 100:.2f}" for place in range(60)),
-    "rewards.csv": "candidate,reward\n" + "\n".join(f"{'abc'[n % 3]},{n % (n % 3 + 2) > 0:d}" for n in range(600)),
-    "mymodule.py": "candidates = [f'prompt {n}' for n in range(12)]\n\n\n"
-    "def score(candidate, rng):\n    return rng.random() < int(candidate.split()[1]) / 15\n\n\n"
-    "def price(candidate):\n    return 0.01\n",
-    "study.toml": 'algorithms = ["kzz"]\nagents = 2\nhorizon = 500\nruns = 4\n'
-    'arms.small = {instance = "equal_gaps", n = 8, m = 1, gap = 0.2}\n',
-}
-
-_FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMAND = Path(sys.executable).with_name("collabtop")
 
 
-def blocks(page):
-    """Commands of a page in order, and the files that it shows with a title."""
-    commands, files = [], {}
-    for language, options, body in _FENCE.findall(page.read_text(encoding="utf-8")):
-        if title := re.search(r'title="([^"]+)"', options):
-            files[title[1]] = body
-        elif language in ("sh", "bash", "console", "shell"):
-            lines = body.replace("\\\n", " ").splitlines()
-            commands += [line.removeprefix("$ ") for line in lines if line.strip()]
-    return commands, files
+def name(page):
+    return page.name
 
 
-def reason(command):
-    return next((why for pattern, why in EXCEPTIONS.items() if re.search(pattern, command)), None)
+# -- blocks
 
 
-WITH_COMMANDS = [page for page in PAGES if any(not reason(command) for command in blocks(page)[0])]
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_block_is_of_a_sort_that_is_run_or_checked(page):
+    found = blocks(page)
+    assert [it.text for it in found if it.sort == "unknown"] == []
+    fences = re.findall(r"^[ \t]*(?:```|~~~)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(fences) == 2 * len(found), "a fence that is indented, of another kind, or not closed is not looked at"
+
+
+def test_a_block_of_a_new_sort_is_noticed(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```yaml\na: 1\n```\n\n```console\n$ collabtop demo\n```\n\n```\nhello\n```\n")
+    assert [it.sort for it in blocks(page)] == ["unknown"] * 3
+
+
+def test_python_blocks_with_prompts_are_doctests_of_this_suite():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    assert "--doctest-glob=*.md" in settings["addopts"]
+    for page in PAGES:
+        assert {str(it.relative_to(ROOT)) for it in (page, page.parent)} & set(settings["testpaths"])
+
+
+@pytest.mark.parametrize("excerpt", [it for page in PAGES for it in blocks(page) if it.sort == "excerpt"])
+def test_an_excerpt_stands_in_an_example_that_its_page_names_and_that_is_run(excerpt):
+    named = re.findall(r"\]\(\.\./(examples/\w+\.py)\)", excerpt.page.read_text(encoding="utf-8"))
+    sources = [(ROOT / it).read_text(encoding="utf-8") for it in named]
+    assert any(excerpt.text in source for source in sources), "examples/ is what tests run: quote from there"
+
+
+def test_the_tree_of_the_package_is_what_is_there():
+    [tree] = [it.text for page in PAGES for it in blocks(page) if it.sort == "tree"]
+    for entry in re.findall(r"^  ([\w./]+) ", tree, re.MULTILINE):
+        assert (ROOT / "src" / "collabtop" / entry).exists(), entry
+
+
+# -- commands
 
 
 @pytest.fixture
@@ -66,35 +69,89 @@ def folder(tmp_path, monkeypatch):
     """A fresh folder that one is in, with modules of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    for name in ("DISPLAY", "WAYLAND_DISPLAY"):  # no browser opens
-        monkeypatch.delenv(name, raising=False)
+    for variable in ("DISPLAY", "WAYLAND_DISPLAY"):  # no browser opens
+        monkeypatch.delenv(variable, raising=False)
     before = set(sys.modules)
     yield tmp_path
-    for name in set(sys.modules) - before:
-        if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(sys.modules[name].__file__):
-            del sys.modules[name]
+    for module in set(sys.modules) - before:
+        if getattr(sys.modules[module], "__file__", None) and str(tmp_path) in str(sys.modules[module].__file__):
+            del sys.modules[module]
 
 
-@pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
+def run(command):
+    program, *arguments = shlex.split(command)
+    assert program == "collabtop", f"{command!r} is run neither here nor by what pages.py names"
+    if arguments[0] == "watch":
+        look_at(arguments)
+        return
+    result = CliRunner().invoke(app, arguments, prog_name="collabtop")  # in this process: no start to wait for
+    assert result.exit_code == 0, f"{command}\n{result.output}"
+
+
+def look_at(arguments):
+    """Serve, on any port that is free, until Ctrl-C; look at the page in between."""
+    if not arguments[1].endswith(".ctlog"):
+        Path(arguments[1]).mkdir(exist_ok=True)
+    command = [COMMAND, *arguments, "--port", "0", "--no-open"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            port, query = re.search(r"http://[^/]+:(\d+)/(\S*)", process.stderr.readline()).groups()
+            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor())
+            with opener.open(f"http://127.0.0.1:{port}/{query}", timeout=10) as answer:
+                assert "<title>collabtop</title>" in answer.read().decode()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+
+
+def of_page(page, *, slow):
+    return [it for it in commands(page) if not runs_elsewhere(it) and bool(re.search(SLOW, it)) == slow]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if of_page(page, slow=False)], ids=name)
 def test_the_commands_of_a_page_work_as_they_are_written(page, folder):
-    commands, files = blocks(page)
-    for name, text in (FILES | files).items():
-        (folder / name).write_text(text)
-    for command in commands:
-        if reason(command):
-            continue
-        program, *arguments = shlex.split(command)
-        assert program == "collabtop", f"{command!r} is neither run here nor an exception that says why"
-        result = CliRunner().invoke(app, arguments, prog_name="collabtop")  # in this process: no start to wait for
-        assert result.exit_code == 0, f"{command}\n{result.output}"
+    for file, text in files(page).items():
+        (folder / file).write_text(text)
+    for command in of_page(page, slow=False):
+        run(command)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", sorted({it for page in PAGES for it in of_page(page, slow=True)}))
+def test_commands_that_take_a_minute_work_as_they_are_written(command, folder):
+    run(command)
+
+
+def test_what_is_installed_has_a_name_in_the_package():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    installs = [it for page in PAGES for it in commands(page) if "pip install" in it]
+    assert len(installs) >= 5
+    for command in installs:
+        assert re.fullmatch(
+            r"(python3 -m venv \.venv && \.venv/bin/)?pip install (-q -e )?('?[\w.]*(\[(\w+)\])?'?)( && .*)?", command
+        ), command
+        assert set(re.findall(r"\[(\w+)\]", command)) <= extras.keys()
 
 
 def test_there_are_commands_to_run():
-    assert len(WITH_COMMANDS) >= 4
-    assert sum(not reason(command) for page in PAGES for command in blocks(page)[0]) >= 12
+    assert sum(len(of_page(page, slow=False)) for page in PAGES) >= 15
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+# -- what is named in passing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_programs_that_are_named_are_there(page):
+    known = {it.name or it.callback.__name__ for it in app.registered_commands}
+    text = page.read_text(encoding="utf-8")
+    for program in re.findall(r"`(?:\.venv/bin/)?python ((?:benchmarks|examples)/[\w.]+)", text):
+        assert (ROOT / program).exists(), program
+    for command in re.findall(r"`collabtop ([a-z]+)", text):
+        assert command in known, command
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_pictures_and_pages_that_are_linked_to_are_there(page):
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)#\s]+)", text):

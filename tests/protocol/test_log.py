@@ -115,6 +115,41 @@ def test_a_full_disk_is_said_and_what_was_written_stays(tmp_path):
     assert set(map(repr, read_log(path))) == {"Finished(top=[7])"}
 
 
+def test_a_note_that_cannot_be_written_ends_the_run_at_its_next_exchange_and_spoils_nothing(tmp_path):
+    script = (
+        "import resource, signal, sys\n"
+        "from collabtop.protocol.log import RunLog, Finished\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "log = RunLog(sys.argv[1])\n"
+        "limits = resource.getrlimit(resource.RLIMIT_FSIZE)\n"
+        "log.append(Finished([7]))\n"
+        "size = log.path.stat().st_size + 20\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))\n"
+        "log.note_presence([0], 'away')\n"  # only half of it fits
+        "resource.setrlimit(resource.RLIMIT_FSIZE, limits)\n"
+        "log.append(Finished([8]))\n"
+    )
+    path = tmp_path / "run.ctlog"
+    ended = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=False)
+    assert "CheckpointError: checkpoint" in ended.stderr
+    assert read_log(path) == [Finished([7])]
+
+
+def test_who_comes_and_goes_is_noted_until_the_run_is_over(tmp_path):
+    path = tmp_path / "run.ctlog"
+    log = RunLog(path)
+    log.note_presence({1, 0}, "away")
+    log.note_presence([], "here")
+    log.append(Finished([1]))
+    log.close()
+    noted, finished = read_log(path)
+    assert (noted.agents, noted.state, finished) == ([0, 1], "away", Finished([1]))
+    again = RunLog(path)  # a finished run is told once more, for which nobody is needed
+    again.note_presence([0], "away")
+    again.close()
+    assert read_log(path) == [noted, finished]
+
+
 def test_nothing_is_written_after_the_log_was_closed(path):
     log = RunLog(path)
     log.close()

@@ -13,7 +13,7 @@ import pytest
 
 import collabtop as ct
 from collabtop.events import PullsMade
-from collabtop.protocol.log import Rewards, read_log
+from collabtop.protocol.log import Presence, Rewards, read_log
 
 pytestmark = pytest.mark.usefixtures("three_nodes")
 
@@ -84,6 +84,10 @@ def test_a_host_killed_in_the_middle_of_a_pull_is_made_up_for(tmp_path):
     # Two agents were lost, each with what it drew since the last sign of life.
     check_undisturbed(result, pull, tmp_path, paid_twice=2 * 12)
     assert seconds < 30
+    notes = [it for it in read_log(tmp_path / "run.ctlog") if isinstance(it, Presence)]
+    assert (notes[0].state, len(notes[0].agents)) == ("away", 2)
+    assert sorted(agent for it in notes[1:] for agent in it.agents) == notes[0].agents  # all came back
+    assert {it.state for it in notes[1:]} == {"here"}
 
 
 def test_a_node_killed_in_the_middle_of_a_round_is_made_up_for(tmp_path, three_nodes):

@@ -56,18 +56,6 @@ def browser():
 
 
 @pytest.fixture
-def tab(browser):
-    """An empty tab; an error in a script of the page fails the test."""
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    tab, errors = context.new_page(), []
-    tab.on("pageerror", lambda error: errors.append(error))
-    tab.on("console", lambda said: errors.append(said.text) if "Content Security Policy" in said.text else None)
-    yield tab
-    context.close()
-    assert not errors
-
-
-@pytest.fixture
 def serve():
     """Serve the page of a log or a folder; gives the address."""
     with ExitStack() as stack:
@@ -76,6 +64,18 @@ def serve():
             return stack.enter_context(page_in_thread(runs_in([source]), **more)).url
 
         yield start
+
+
+@pytest.fixture
+def tab(browser, serve):
+    """An empty tab; an error in a script of the page fails the test. Closed before the server, which waits for it."""
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    tab, errors = context.new_page(), []
+    tab.on("pageerror", lambda error: errors.append(error))
+    tab.on("console", lambda said: errors.append(said.text) if "Content Security Policy" in said.text else None)
+    yield tab
+    context.close()
+    assert not errors
 
 
 class LiveRun:

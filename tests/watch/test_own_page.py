@@ -54,6 +54,53 @@ def test_all_runs_of_a_process_are_on_one_page(script):
     assert {row["status"] for row in rows} == {"finished"}
 
 
+@pytest.fixture
+def own_page(tmp_path):
+    """Start a page as a run does, in a folder of its own; one that nobody needs leaves after a tenth of a second."""
+    started = []
+
+    def start(name="collabtop-watch-a"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "run-1.ctlog").touch()
+        command = [sys.executable, "-m", "collabtop.watch", str(folder), "0.1"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        started.append(subprocess.Popen(command, start_new_session=True, **pipes))
+        assert started[-1].stdout.readline().startswith("http://127.0.0.1:")
+        ends = time.monotonic() + 10
+        while not (folder / "page").exists() and time.monotonic() < ends:
+            time.sleep(0.02)
+        return started[-1], folder
+
+    yield start
+    for process in started:
+        process.kill()
+        with process:  # closes its pipes
+            process.wait()
+
+
+@pytest.mark.parametrize("end", [lambda it: it.stdin.close(), lambda it: it.terminate(), lambda it: it.send_signal(2)])
+def test_a_page_takes_its_folder_away_when_its_run_is_over_or_it_is_told_to_end(own_page, end):
+    process, folder = own_page()
+    end(process)
+    process.wait(10)
+    assert not folder.exists()
+
+
+def test_what_a_killed_page_left_is_taken_away_by_the_next_one(own_page):
+    killed, folder = own_page("collabtop-watch-a")
+    _, used = own_page("collabtop-watch-b")
+    killed.kill()
+    killed.wait(10)
+    assert folder.exists()
+    own_page("collabtop-watch-c")
+    ends = time.monotonic() + 10
+    while folder.exists() and time.monotonic() < ends:
+        time.sleep(0.02)
+    assert not folder.exists()
+    assert used.exists()  # its page is there
+
+
 def test_watching_changes_nothing_in_a_run(tmp_path):
     arms = ct.BernoulliArms([0.2, 0.9, 0.5])
     asked = {"agents": 2, "horizon": 90, "seed": 1}

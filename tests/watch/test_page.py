@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
 from a_browser import browser, live_run, serve, tab
+from half_a_run import half
 from playwright.sync_api import expect
 
 import collabtop as ct
+from collabtop.protocol.log import Presence, RunLog
 from collabtop.report.result_table import interval
 
 
@@ -103,6 +106,27 @@ def test_a_killed_run_is_shown_as_ended_with_its_last_state(tab, serve, live_run
     assert number(tab, "pulls") == 200
 
 
+def test_the_page_names_the_site_and_says_that_it_is_away_and_then_lost(tab, serve, half):
+    path = half(Presence([2, 3], "away", 1.9e9))
+    tab.goto(serve(path) + "runs/half.ctlog")
+    expect(tab.locator("#agents-text")).to_have_text("2 away, 2 working")
+    assert tab.locator("#agents tbody tr").first.inner_text().split("\t")[:2] == ["2, south", "away"]
+    with path.open("ab") as file:  # as the run itself, in another process, would
+        file.write(as_frame(Presence([2, 3], "lost", 1.9e9 + 9), path))
+    expect(tab.locator("#agents-text")).to_have_text("2 lost, 2 working")
+    expect(tab.locator("#announce")).to_have_text("Agents: 2 lost.")
+
+
+def as_frame(record, path):
+    """A record as it stands in a log."""
+    scratch = path.with_suffix(".scratch")
+    log = RunLog(scratch)
+    start = scratch.stat().st_size
+    log.append(record)
+    log.close()
+    return scratch.read_bytes()[start:]
+
+
 def test_candidates_can_be_gone_through_with_the_keyboard_alone(tab, serve, finished):
     path, result = finished
     tab.goto(serve(path) + "runs/films.ctlog")
@@ -137,17 +161,55 @@ def test_on_a_phone_nothing_sticks_out(browser, serve, finished, where):
     phone.close()
 
 
-def test_it_is_readable_in_light_and_dark(browser, serve, finished):
-    path, _ = finished
-    url = serve(path)
+def test_it_is_readable_in_light_and_dark(tab, serve, finished):
+    tab.goto(serve(finished[0]) + "runs/films.ctlog")
+    expect(tab.locator("#answer")).to_be_visible()
     for scheme in ("light", "dark"):
-        context = browser.new_context(color_scheme=scheme)
-        tab = context.new_page()
-        tab.goto(url + "runs/films.ctlog")
-        expect(tab.locator("#answer")).to_be_visible()
+        tab.emulate_media(color_scheme=scheme)
         for element in ("#answer-text", ".hint", "#leaders thead th", ".pill", ".verdict-rejected", "a#csv"):
             assert contrast(tab, element) >= 4.5, f"{element} in {scheme}"
-        context.close()
+
+
+def test_what_moves_stands_still_for_those_who_ask(tab, serve, half):
+    tab.goto(serve(half()) + "runs/half.ctlog")
+    expect(tab.locator("#status")).to_have_text("running")
+    for wish, moving in (("no-preference", ["beat"]), ("reduce", [])):
+        tab.emulate_media(reduced_motion=wish)
+        assert tab.evaluate("document.getAnimations().map(it => it.animationName)") == moving
+
+
+def test_numbers_that_change_are_not_read_aloud(tab, serve, live_run):
+    run = live_run()
+    tab.goto(serve(run.log) + "runs/live.ctlog")
+    expect(tab.locator("#pulls")).to_have_text("200")
+    tab.locator("#candidates").press("Home")
+    tab.evaluate(
+        """() => {
+          window.said = [];
+          const live = "[aria-live], [role=status], [role=alert], #candidates";
+          const heard = document.getElementById("announce");
+          const note = (changes) => changes.forEach(it => window.said.push(heard.textContent));
+          for (const region of document.querySelectorAll(live))
+            new MutationObserver(note).observe(region, {childList: true, characterData: true, subtree: true,
+              attributeFilter: ["aria-valuetext"]});
+        }"""
+    )
+    run.finish()
+    expect(tab.locator("#status")).to_have_text("finished")
+    said = tab.evaluate("window.said")
+    assert said[-1] == "The run is finished."
+    assert all(re.fullmatch(r"Round \d: \d+ candidates open\.", it) for it in said[:-1])
+    assert len(said) <= 3
+
+
+def test_a_table_that_is_too_wide_can_be_scrolled_with_the_keyboard(tab, serve, finished):
+    shutil.copy(finished[0], finished[0].with_name("again.ctlog"))  # of two runs there is a list
+    tab.set_viewport_size({"width": 360, "height": 740})
+    tab.goto(serve(finished[0].parent))
+    expect(tab.locator("#list .scroll")).to_have_attribute("tabindex", "0")
+    expect(tab.get_by_role("group", name="Runs, with what they have found")).to_be_visible()
+    tab.set_viewport_size({"width": 1600, "height": 900})
+    expect(tab.locator("#list .scroll")).not_to_have_attribute("tabindex", "0")
 
 
 def contrast(tab, element):
@@ -174,8 +236,13 @@ def test_a_screen_reader_finds_names_for_everything(tab, serve, finished):
     tab.goto(serve(path) + "runs/films.ctlog")
     expect(tab.locator("#answer")).to_be_visible()
     for canvas in tab.locator("canvas:visible").all():
-        assert canvas.get_attribute("role") == "img"
+        assert canvas.get_attribute("role") == ("slider" if canvas.get_attribute("id") == "candidates" else "img")
         assert canvas.get_attribute("aria-label")
+    for role in ("banner", "main", "contentinfo"):
+        assert tab.get_by_role(role).count() == 1
+    for table in ("leaders", "answer-table", "beside", "agents", "kinds", "rounds-table"):
+        assert tab.locator(f"#{table} tbody tr").count() == tab.locator(f"#{table} tbody th[scope=row]").count()
+        assert all(head.strip() for head in tab.locator(f"#{table} thead th").all_text_contents())
     assert all(caption.strip() for caption in tab.locator("#run table caption").all_text_contents())
     assert tab.locator("#run table").count() == tab.locator("#run table caption").count()
     assert tab.locator("h1:visible").count() == 1

@@ -105,6 +105,20 @@ def test_an_algorithm_that_does_something_else_is_found_out(tmp_path):
     assert "exchange 1 asks for something else" in watched(tmp_path / "run.ctlog").replay.trouble
 
 
+def test_a_long_log_is_taken_in_piece_by_piece_and_said_to_be_read(tmp_path):
+    path = tmp_path / "run.ctlog"
+    result = logged(path, "confident-top", horizon=None, confidence=0.9)
+    run, seen = WatchedRun(path, path.name), []
+    while not seen or run.status == "reading":
+        run.read_on(closer=True, seconds=0.001)
+        seen.append((run.status, run.tally.pulls))
+    assert [status for status, _ in seen[:-1]] == ["reading"] * (len(seen) - 1)
+    assert len(seen) > 2
+    assert [pulls for _, pulls in seen] == sorted(pulls for _, pulls in seen)
+    assert run.status == "finished"
+    assert run.result() == result
+
+
 def test_a_run_goes_on_being_resumable_while_it_is_looked_at(tmp_path):
     path = tmp_path / "run.ctlog"
     result = logged(path)

@@ -10,6 +10,7 @@ Rewards    pulls of one agent, one reward each (NaN: the pull failed for good)
 Sums       pulls of one agent as a sum an arm, and the state of its generator after them
 Exchange   what was asked and answered, as it crossed
 Moment     what the clock said; for those who watch, not for going on
+Presence   agents that went away, came back or are lost for good; for those who watch, too
 Finished   the answer
 Run        the id of a run whose agents live elsewhere, and the names of their sites
 Visit      in a site's own journal: the run, what was told of it, and which arms
@@ -22,12 +23,12 @@ import os
 import struct
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from time import monotonic, time
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -109,6 +110,19 @@ class Moment(msgspec.Struct, frozen=True, tag=True):
     """Seconds since 1970."""
 
 
+Reach = Literal["here", "away", "lost"]
+"""Whether an agent can be reached: away is not there now, lost is gone for good."""
+
+
+class Presence(msgspec.Struct, frozen=True, tag=True):
+    """From then on, so it is with these agents, as far as their team knows; who is never named is here."""
+
+    agents: list[int]
+    state: Reach
+    at: float
+    """Seconds since 1970."""
+
+
 class Finished(msgspec.Struct, frozen=True, tag=True):
     """The best m, best first."""
 
@@ -136,7 +150,7 @@ class Visit(msgspec.Struct, frozen=True, tag=True):
     """A number drawn once: envelopes of other lives are not this journal's."""
 
 
-Record = Header | Rewards | Sums | Exchange | Moment | Finished | Run | Visit
+Record = Header | Rewards | Sums | Exchange | Moment | Presence | Finished | Run | Visit
 _decoder = msgspec.msgpack.Decoder(Record)
 _encoder = msgspec.msgpack.Encoder()
 
@@ -161,6 +175,7 @@ class RunLog:
         self.seconds_at_risk = _SECONDS_AT_RISK
         """What a power cut may undo of that which is written with `sync`."""
         self._moment: float | None = None
+        self._trouble: CheckpointError | None = None
         try:
             self._file = self.path.open("a+b", buffering=0)
         except OSError as error:
@@ -198,6 +213,16 @@ class RunLog:
                 self._moment = now
                 self._write(_framed(Moment(time())))
 
+    def note_presence(self, agents: Iterable[int], state: Reach) -> None:
+        """Write down that agents come or go, unless the run was over when the log was opened.
+
+        Where that fails, the next exchange says so, and ends the run.
+        """
+        named = sorted(agents)
+        if named and not any(isinstance(record, Finished) for record in self.records):
+            with suppress(CheckpointError):
+                self.append(Presence(named, state, time()))
+
     def close(self) -> None:
         """Let others use the file."""
         with self._lock:
@@ -208,14 +233,17 @@ class RunLog:
                 self._file.close()
 
     def _write(self, data: bytes) -> None:
+        if self._trouble is not None:  # what comes after half a record could not be read
+            raise self._trouble
         try:
             view = memoryview(data)
             while view:
                 view = view[self._file.write(view) :]
         except OSError as error:
-            raise CheckpointError(
+            self._trouble = CheckpointError(
                 f"checkpoint {str(self.path)!r}: {reason(error)}; when that is mended, resume goes on from there"
-            ) from None
+            )
+            raise self._trouble from None
 
 
 def _framed(record: Record) -> bytes:

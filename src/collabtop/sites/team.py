@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from threading import Lock
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -14,9 +14,9 @@ import msgspec
 from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Ints, Reals
 from collabtop.errors import FileError, InputError, ProtocolError
-from collabtop.events import Listening, OnEvent
+from collabtop.events import Event, Listening, OnEvent, SiteChanged
 from collabtop.protocol.agent import Setup
-from collabtop.protocol.log import Exchange, Run, RunLog
+from collabtop.protocol.log import Exchange, Reach, Run, RunLog
 from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.team import Team
 from collabtop.sites.certificates import check_site_name
@@ -160,6 +160,7 @@ class SitesTeam(Team):
             raise InputError(f"agents is {setup.problem.agents}, but the sites have {agents} agents in all")
         run, states = self._run_id(), [PublicState(agent, setup.problem) for agent in range(agents)]
         lost = self._recall(states)
+        self._note(set(range(agents)) - lost, "away")  # until they dial in
         self._finished = False
         port = self._take_port()
         assert self._loop is not None
@@ -169,7 +170,7 @@ class SitesTeam(Team):
             states,
             self._terms,
             self.meter.transport,
-            self._on_event,
+            self._hear,
             lost,
         )
         self._loop.run(self._coordinator.start(port))
@@ -198,6 +199,24 @@ class SitesTeam(Team):
             finally:
                 self._coordinator = None
                 loop.close()
+
+    def _hear(self, event: Event) -> None:
+        """A site comes or goes: those who watch the log are told, and whoever asked to be."""
+        if isinstance(event, SiteChanged):
+            states: dict[str, Reach] = {"here": "here", "back": "here", "gone": "away", "lost": "lost"}
+            self._note(self._agents_of(event.site), states[event.state])
+        if self._on_event is not None:
+            self._on_event(event)
+
+    def _note(self, agents: Iterable[int], state: Reach) -> None:
+        log = self._log
+        if log is not None:
+            log.note_presence(agents, state)
+
+    def _agents_of(self, site: str) -> range:
+        place = next(place for place, (name, _) in enumerate(self._sites) if name == site)
+        first = sum(count for _, count in self._sites[:place])
+        return range(first, first + self._sites[place][1])
 
     def _run_id(self) -> str:
         """The id in the log, or a new one."""

@@ -18,6 +18,7 @@ from collabtop.protocol import wire
 from collabtop.protocol.envelope import SealedReply, pack_shared
 from collabtop.protocol.hosting import Adopted, Adoption, Answers, Beat, Fault, from_bytes, to_bytes
 from collabtop.protocol.ledger import Transport
+from collabtop.protocol.log import Reach
 from collabtop.protocol.replaying import ReplayBook
 from collabtop.protocol.reporting import Inbox
 
@@ -97,10 +98,13 @@ class Crew:
         transport: Transport,
         *,
         is_ours: bool,
+        note: Callable[[Iterable[int], Reach], None] | None = None,
     ) -> None:
         self._ray, self._hosts, self._start_another = ray, list(hosts), start_another
         self._book, self._inbox, self._patience, self._transport = book, inbox, patience, transport
         self._is_ours = is_ours
+        self._note = note or (lambda agents, state: None)
+        self._away: set[int] = set()  # agents whose host was lost, and that are not rebuilt yet
         self._replies: dict[int, SealedReply] = {}
         self._faults: list[Fault] = []
         self._losses: Counter[int] = Counter()
@@ -239,6 +243,8 @@ class Crew:
         elif isinstance(letter, Adopted) and not self._stopping:
             for agent in agents:
                 self._book.check(agent, letter.said[agent])
+            self._note(self._away & set(agents), "here")
+            self._away -= set(agents)
             if again := [agent for agent in agents if self._book.is_waiting(agent)]:
                 self._transport.repeats += len(again)
                 self._ask(host, again)
@@ -261,6 +267,8 @@ class Crew:
         self._hosts.remove(host)
         self._end(host)
         lost = sorted(host.agents)
+        self._away |= host.agents
+        self._note(lost, "away")
         if self._stopping:
             self._lost_while_stopping = self._lost(lost[0], host, why, "an error is about to end the run")
             return

@@ -18,6 +18,7 @@ from collabtop.arms.base import Ints, Reals
 from collabtop.errors import InputError
 from collabtop.protocol.agent import Setup
 from collabtop.protocol.envelope import seal_requests
+from collabtop.protocol.log import RunLog
 from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.recording import RecordedArms
 from collabtop.protocol.replaying import ReplayBook
@@ -85,6 +86,11 @@ class RayTeam(Team):
         )
         self._held = ExitStack()
         self._crew: Crew | None = None
+        self._log: RunLog | None = None
+
+    def remember(self, log: RunLog) -> None:
+        """Note in this log which agents are being rebuilt."""
+        self._log = log
 
     def open(self, arms: Arms, setup: Setup) -> None:
         """Join or start Ray, find room for the hosts, start them, and bring the agents into them."""
@@ -114,6 +120,7 @@ class RayTeam(Team):
             self._patience,
             self.meter.transport,
             is_ours=cluster.is_ours,
+            note=self._log.note_presence if self._log is not None else None,
         )
         self._crew.settle(range(self.agents))
 
@@ -127,7 +134,7 @@ class RayTeam(Team):
 
     def close(self) -> None:
         """End the hosts, give back their room, and leave Ray; one that was started here ends."""
-        crew, self._crew = self._crew, None
+        crew, self._crew, self._log = self._crew, None, None
         with self._held:  # left even if a second Ctrl-C comes
             if crew is not None:
                 crew.close()

@@ -1,25 +1,33 @@
 """The page of a run that is going on, in a process of its own: started by `collabtop.watching`.
 
 It prints its address, then reads paths of logs to show, one a line. When its starter is gone (no more lines) and nobody
-looks at the page any more, it ends.
+looks at the page any more, it ends. Its folder goes with it; what a page that was killed left behind, the next one
+takes away.
 """
 
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
+from collabtop.protocol.locking import is_in_use, lock_file
 from collabtop.watch.runs import Runs
 from collabtop.watch.serving import Page
 
 _SECONDS_ALONE = 20.0
+_MARK = "page"
+"""A file in the folder of a page that its process keeps locked."""
 
 
-def main(folder: str) -> None:
+def main(folder: str, seconds_alone: float = _SECONDS_ALONE) -> None:
     """Serve the runs of a folder, which is taken away in the end, and the paths that come."""
+    # The server ends in good order when it is told to, and then raises the signal again, which would end us too early.
+    signal.signal(signal.SIGTERM, lambda *_: None)
     page = Page(Runs([folder]))
     starter_is_gone = threading.Event()
     print(page.url, flush=True)
@@ -36,13 +44,26 @@ def main(folder: str) -> None:
         nonlocal last_seen
         if page.server.viewers or not starter_is_gone.is_set():
             last_seen = time.monotonic()
-        return time.monotonic() - last_seen < _SECONDS_ALONE
+        return time.monotonic() - last_seen < seconds_alone
 
     try:
-        page.serve(is_needed)
+        with (Path(folder) / _MARK).open("w") as mark:
+            lock_file(mark)
+            take_away_what_others_left(Path(folder))
+            page.serve(is_needed)
     finally:
         shutil.rmtree(Path(folder), ignore_errors=True)
 
 
+def take_away_what_others_left(folder: Path) -> None:
+    """Remove the folders of pages that were killed; one whose run still goes on is left alone."""
+    for other in folder.parent.glob("collabtop-watch-*"):
+        with suppress(OSError):  # somebody else's
+            if other == folder or other.is_symlink() or not (other / _MARK).exists():
+                continue
+            if all(is_in_use(file) is False for file in (other / _MARK, *other.glob("*.ctlog"))):
+                shutil.rmtree(other, ignore_errors=True)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], *map(float, sys.argv[2:]))

@@ -35,9 +35,12 @@ class LogFollower:
         self._file = 0
         self.began_again = False
         """Whether the last `read` found another log under that name, and gave its records from the first one on."""
+        self.has_more = False
+        """Whether the last `read` stopped because it had read enough."""
 
     def read(self) -> list[Record]:
         """The whole records that were added, at most a few megabytes of them."""
+        self.has_more = False
         try:
             with self.path.open("rb") as file:
                 status = self.path.stat()
@@ -59,6 +62,7 @@ class LogFollower:
         while True:
             records, good = read_more_records(data, 0, self.path) if self._at else read_records(data, self.path)
             if records:
+                self.has_more = len(data) >= self._most
                 self._at += good
                 return records
             more = file.read(self._most)  # one record can be larger than a piece

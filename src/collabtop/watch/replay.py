@@ -46,10 +46,11 @@ class Replay:
     """An algorithm that is run again, as far as the exchanges go that were taken in.
 
     The algorithm runs in a thread of its own, but never at the same time as the caller: `take` returns when it asks
-    the next question, or is done. What it has learnt may be looked at in between.
+    the next question, or is done. What it has learnt may be looked at in between. A run that went on without agents
+    that were lost is followed with `may_lose`.
     """
 
-    def __init__(self, header: Header) -> None:
+    def __init__(self, header: Header, *, may_lose: bool = False) -> None:
         self.header = header
         self.mirrored = 2 * header.m > header.n
         self.problem = Problem(
@@ -61,7 +62,7 @@ class Replay:
         """Why it cannot be told how the run thought, where it cannot."""
         self.done = False
         self._board: Scoreboard | None = None
-        self._team = _ReplayTeam(self)
+        self._team = _ReplayTeam(self, may_lose=may_lose)
         try:
             algorithm = make_algorithm(header.algorithm, **header.options)
         except CollabtopError:
@@ -92,6 +93,11 @@ class Replay:
     def asked(self) -> list[int]:
         """The agents whose answers it waits for."""
         return [] if self.done else [request.agent for request in self._team.pending]
+
+    @property
+    def lost(self) -> frozenset[int]:
+        """The agents that the run went on without."""
+        return self._team.lost
 
     @property
     def board(self) -> Scoreboard | None:
@@ -165,8 +171,8 @@ class _Closed(BaseException):
 class _ReplayTeam(Team):
     """Answers from the log, and waits where it ends."""
 
-    def __init__(self, replay: Replay) -> None:
-        self._replay = replay
+    def __init__(self, replay: Replay, *, may_lose: bool) -> None:
+        self._replay, self.may_lose = replay, may_lose
         self.answers: SimpleQueue[Exchange | None] = SimpleQueue()
         self.at_question: SimpleQueue[None] = SimpleQueue()
         self.pending: Sequence[Request] = ()

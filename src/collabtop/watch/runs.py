@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
@@ -15,10 +17,10 @@ from collabtop.protocol.log import Exchange, Header, Record
 from collabtop.result import Observed, Result
 from collabtop.watch.follow import LogFollower
 from collabtop.watch.replay import Replay
-from collabtop.watch.tally import Tally
+from collabtop.watch.tally import Tally, lost_in
 from collabtop.watch.yardsticks import Order, Rival, order_of, rival_of
 
-Status = Literal["waiting", "running", "stopped", "finished", "unreadable"]
+Status = Literal["waiting", "reading", "running", "stopped", "finished", "unreadable"]
 
 _SECONDS_BETWEEN_READS = 0.15
 _SILENCE = 15.0
@@ -41,39 +43,66 @@ class WatchedRun:
         """Another number whenever the log was begun again."""
         self._follower = LogFollower(path)
         self._closer = False
+        self._may_lose = False
+        self._unread: deque[Record] = deque()
         self._read_at = 0.0
         self._grew_at = time.monotonic()
         self._in_use: bool | None = None
 
     # -- reading on
 
-    def read_on(self, *, closer: bool) -> None:
-        """Take in what was added to the log; `closer` also runs the algorithm on it."""
+    def read_on(self, *, closer: bool, seconds: float = math.inf) -> None:
+        """Take in what was added to the log; `closer` also runs the algorithm on it.
+
+        After that many seconds the rest is left for the next time, so that a long log does not keep a page waiting.
+        """
         with self.lock:
             if closer and not self._closer:
                 self._begin_again(closer=True)  # the algorithm needs the exchanges from the first one on
-            now = time.monotonic()
-            if now - self._read_at < _SECONDS_BETWEEN_READS or self.trouble:
+            until = time.monotonic() + seconds
+            if self.trouble or (not self._is_behind and time.monotonic() - self._read_at < _SECONDS_BETWEEN_READS):
                 return
             try:
-                self._in_use = is_in_use(self.path)  # before reading: what is written before an end is read after it
-                self._take(self._follower.read())
+                self._read()
+                while self._is_behind and time.monotonic() < until:
+                    if not self._unread:
+                        self._read()
+                    self._take_some(until)
             except FileError as error:
                 self.trouble = str(error)
             self._read_at = time.monotonic()
 
-    def _take(self, records: list[Record]) -> None:
+    @property
+    def _is_behind(self) -> bool:
+        return bool(self._unread) or self._follower.has_more
+
+    def _read(self) -> None:
+        if self._unread:
+            return
+        self._in_use = is_in_use(self.path)  # before reading: what is written before an end is read after it
+        records = self._follower.read()
         if self._follower.began_again:
             self._begin_again(closer=self._closer, rewind=False)
         if records:
             self._grew_at = time.monotonic()
-        for record in records:
-            self.tally.take(record)
-            if self._closer and isinstance(record, Header):
-                self.replay = Replay(record)
-                threading.Thread(target=self._find_rival, args=(record,), daemon=True).start()
-            elif self.replay is not None and isinstance(record, Exchange):
-                self.replay.take(record)
+        self._unread.extend(records)
+
+    def _take_some(self, until: float) -> None:
+        while self._unread and time.monotonic() < until:
+            self._take(self._unread.popleft())
+
+    def _take(self, record: Record) -> None:
+        if self.replay is not None and isinstance(record, Exchange):
+            if lost_in(record) and not self._may_lose:
+                self._may_lose = True  # the algorithm has to expect it from the first exchange on
+                self._begin_again(closer=True)
+                self._read()
+                return
+            self.replay.take(record)
+        self.tally.take(record)
+        if self._closer and isinstance(record, Header):
+            self.replay = Replay(record, may_lose=self._may_lose)
+            threading.Thread(target=self._find_rival, args=(record,), daemon=True).start()
 
     def _begin_again(self, *, closer: bool, rewind: bool = True) -> None:
         if self.replay is not None:
@@ -81,6 +110,7 @@ class WatchedRun:
         self.tally, self.replay, self.rival = Tally(), None, None
         self.version += 1
         self._closer = closer
+        self._unread.clear()
         if rewind:
             self._follower, self._read_at = LogFollower(self.path), 0.0
 
@@ -103,6 +133,8 @@ class WatchedRun:
             return "unreadable"
         if self.tally.top is not None:
             return "finished"
+        if self._is_behind:
+            return "reading"
         quiet = time.monotonic() - self._grew_at > _SILENCE if self._in_use is None else not self._in_use
         if quiet:
             return "waiting" if self.header is None else "stopped"
@@ -140,6 +172,7 @@ class WatchedRun:
             ledger=replay.meter.ledger(),
             observe=lambda: observed,
         )
+        result.lost = tuple(sorted(replay.lost))
         result.failures = {self.label(arm): count for arm, count in sorted(tally.failed.items())}
         return result
 

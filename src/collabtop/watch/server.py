@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
@@ -23,6 +24,8 @@ from collabtop.watch.views import Sections, changes, summary, view
 
 _SECONDS_BETWEEN_CHANGES = 0.2
 _SECONDS_BETWEEN_LISTS = 1.0
+_SECONDS_OF_READING = 0.5
+"""How long a page that is open waits for the next piece of a long log."""
 _SECONDS_BETWEEN_SIGNS_OF_LIFE = 10.0
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
@@ -90,7 +93,7 @@ class PageServer:
     def _summaries(self) -> list[Sections]:
         rows = []
         for run in self.runs.all():
-            run.read_on(closer=False)
+            run.read_on(closer=False, seconds=_SECONDS_OF_READING)
             rows.append(summary(run))
         return rows
 
@@ -115,7 +118,7 @@ class PageServer:
         async def told() -> AsyncIterator[Any]:
             before: Sections | None = None
             while True:
-                after = await asyncio.to_thread(_look_at, run)
+                after = await asyncio.to_thread(_look_at, run, _SECONDS_OF_READING)
                 yield await asyncio.to_thread(changes, before, after)
                 before = after
                 await asyncio.sleep(_SECONDS_BETWEEN_CHANGES)
@@ -141,8 +144,8 @@ class PageServer:
         return StreamingResponse(lines(), media_type="text/event-stream")
 
 
-def _look_at(run: WatchedRun) -> Sections:
-    run.read_on(closer=True)
+def _look_at(run: WatchedRun, seconds: float = math.inf) -> Sections:
+    run.read_on(closer=True, seconds=seconds)
     return view(run)
 
 

@@ -6,12 +6,11 @@ from collections import Counter, deque
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from collabtop.errors import ProtocolError
 from collabtop.protocol import wire
 from collabtop.protocol.ledger import Direction, cost
-from collabtop.protocol.log import Exchange, Finished, Header, Moment, Record, Rewards, Sums
+from collabtop.protocol.log import Exchange, Finished, Header, Moment, Presence, Reach, Record, Rewards, Run, Sums
 from collabtop.protocol.messages import Ints, Reals
 
 _POINTS = 400
@@ -56,6 +55,10 @@ class Tally:
         self.points: list[tuple[int, int]] = []
         """Pulls and words after some of the exchanges."""
         self.failed: Counter[int] = Counter()
+        self.sites: tuple[tuple[str, int], ...] = ()
+        """Names of remote sites with their numbers of agents, where the agents are at some."""
+        self.reach: dict[int, Reach] = {}
+        """Agents of which their team noted that they are here, away or lost."""
         self._every = 1
         self._recent: deque[tuple[float, int]] = deque(maxlen=_PACE)
 
@@ -63,7 +66,7 @@ class Tally:
         self.header = header
         self.seen_pulls: Ints = np.zeros(header.n, np.int64)
         """Pulls of each candidate that the log holds (on teams that share memory, all)."""
-        self._given: Ints = np.zeros(header.n, np.int64)
+        self._failed: Ints = np.zeros(header.n, np.int64)
         self._sums: Reals = np.zeros(header.n)
         self._drawn: Ints = np.zeros(header.agents, np.int64)
         self._told: Ints = np.zeros(header.agents, np.int64)
@@ -79,30 +82,47 @@ class Tally:
                 self._begin(record)
             case Moment():
                 self._recent.append((record.at, self.pulls))
-                self.began = record.at if self.began is None else self.began
-                self.last = record.at
+                self._look_at_clock(record.at)
+            case Presence():
+                self._take_presence(record)
+            case Run():
+                self.sites = record.sites
             case Rewards():
                 self._take_rewards(record)
             case Sums():
                 arms, times = _ints(record.arms), _ints(record.times)
-                self._add(record.agent, arms, times, times, np.frombuffer(record.sums, "<f8"))
+                self._add(record.agent, arms, times, np.frombuffer(record.sums, "<f8"), int(times.sum()))
             case Exchange():
                 self._take_exchange(record)
             case Finished():
                 self.top = record.top
 
+    def _look_at_clock(self, at: float) -> None:
+        self.began = at if self.began is None else self.began
+        self.last = at
+
+    def _take_presence(self, record: Presence) -> None:
+        self._look_at_clock(record.at)
+        for agent in record.agents:
+            if self.reach.get(agent) != "lost":
+                self.reach[agent] = record.state
+            if record.state == "here":
+                self._hear(agent)
+
     def _take_rewards(self, record: Rewards) -> None:
         arms = np.repeat(_ints(record.arms), _ints(record.counts))
         rewards = np.frombuffer(record.rewards, "<f8")
-        failed = np.isnan(rewards)
-        self.failed.update(arms[failed].tolist())
-        self._add(record.agent, arms, np.ones_like(arms), ~failed, np.nan_to_num(rewards))
+        if record.failures:  # a long log has many records, and hardly ever one with a failed pull
+            failed = np.isnan(rewards)
+            self.failed.update(arms[failed].tolist())
+            np.add.at(self._failed, arms[failed], 1)
+            rewards = np.where(failed, 0.0, rewards)
+        self._add(record.agent, arms, 1, rewards, len(arms))
 
-    def _add(self, agent: int, arms: Ints, pulls: Ints, given: NDArray[np.generic], sums: Reals) -> None:
-        np.add.at(self.seen_pulls, arms, pulls)
-        np.add.at(self._given, arms, given)
+    def _add(self, agent: int, arms: Ints, times: Ints | int, sums: Reals, pulls: int) -> None:
+        np.add.at(self.seen_pulls, arms, times)
         np.add.at(self._sums, arms, sums)
-        self._drawn[agent] += int(pulls.sum())
+        self._drawn[agent] += pulls
         self._hear(agent)
 
     def _take_exchange(self, record: Exchange) -> None:
@@ -124,6 +144,7 @@ class Tally:
         for agent, pulls, _ in record.replies:
             self._told[agent] += pulls
             self._hear(agent)
+        self.reach |= dict.fromkeys(lost_in(record), "lost")
         self._add_point()
 
     def _add_point(self) -> None:
@@ -164,7 +185,7 @@ class Tally:
     def means(self) -> Reals:
         """Mean of the rewards seen of each candidate; NaN where there are none."""
         with np.errstate(invalid="ignore"):
-            means: Reals = self._sums / self._given
+            means: Reals = self._sums / (self.seen_pulls - self._failed)
         return means
 
     @property
@@ -176,6 +197,11 @@ class Tally:
         if after <= before:
             return None
         return (now - then) / (after - before) * max(0, self.header.agents * self.header.horizon - self.pulls)
+
+
+def lost_in(record: Exchange) -> set[int]:
+    """Agents that were asked and will never answer: the run went on without them."""
+    return {agent for agent, _ in record.requests} - {agent for agent, _, _ in record.replies}
 
 
 def _ints(data: bytes) -> Ints:

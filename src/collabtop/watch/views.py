@@ -17,11 +17,11 @@ from collabtop.watch.runs import WatchedRun
 _LATE = 10.0
 _LATE_TIMES = 3.0
 _DIGITS = 9
-IDLE, WORKING, LATE, LOST = "idle", "working", "late", "lost"
+IDLE, WORKING, LATE, AWAY, LOST = "idle", "working", "late", "away", "lost"
 
 Sections = dict[str, Any]
-PATCHED = ("arms", "rounds")
-"""Sections that hold columns as long as there are candidates or rounds: of these only what changed is sent."""
+PATCHED = ("arms", "rounds", "agents")
+"""Sections that hold columns, a row a candidate, round or agent: of these only the rows that changed are sent."""
 
 
 def view(run: WatchedRun) -> Sections:
@@ -91,11 +91,12 @@ def _patch(before: dict[str, list[Any]], after: dict[str, list[Any]]) -> dict[st
         return {"at": None, "columns": after}
     rows = len(next(iter(after.values())))
     known = len(next(iter(before.values())))
-    at = [
-        place
-        for place in range(rows)
-        if place >= known or any(before[key][place] != after[key][place] for key in after)
-    ]
+    changed = set(range(known, rows))
+    for key, values in after.items():
+        if values != before[key]:  # most columns are the same, and found to be so at once
+            pairs = enumerate(zip(before[key], values, strict=False))
+            changed.update(place for place, (old, new) in pairs if old != new)
+    at = sorted(changed)
     return {"at": at, "columns": {key: [values[place] for place in at] for key, values in after.items()}}
 
 
@@ -113,6 +114,7 @@ def _head(run: WatchedRun, header: Header) -> Sections:
         "arms": header.kind,
         "confidence": header.options.get("confidence"),
         "labels": header.labels,
+        "sites": [name for name, count in run.tally.sites for _ in range(count)],
     }
 
 
@@ -151,21 +153,27 @@ def _cost(run: WatchedRun) -> Sections:
     return {"words": words, "bits": bits, "round_trips": trips, "kinds": rows}
 
 
-def _agents(run: WatchedRun, header: Header) -> Sections:
-    tally, status = run.tally, run.status
+def _agents(run: WatchedRun, header: Header) -> dict[str, list[Any]]:
+    tally = run.tally
     asked = set(run.replay.asked) if run.replay and run.replay.trouble is None else set()
     silence = time.time() - tally.heard
     late = silence > np.maximum(_LATE, _LATE_TIMES * tally.longest_silence)
-    states = []
-    for agent in range(header.agents):
-        if agent not in asked or status == "finished":
-            states.append(IDLE)
-        elif status != "running":
-            states.append(LOST)
-        else:
-            states.append(LATE if late[agent] else WORKING)
+    states = [_agent_state(run, agent, agent in asked, bool(late[agent])) for agent in range(header.agents)]
     heard = [None if np.isnan(at) else round(at, 1) for at in tally.heard.tolist()]
     return {"pulls": tally.agent_pulls.tolist(), "heard": heard, "state": states}
+
+
+def _agent_state(run: WatchedRun, agent: int, asked: bool, late: bool) -> str:
+    reach, status = run.tally.reach.get(agent), run.status
+    if reach == "lost" or (reach == "away" and status == "stopped"):
+        return LOST
+    if reach == "away":
+        return AWAY
+    if not asked or status == "finished":
+        return IDLE
+    if status != "running":  # agents of its process went with it; those elsewhere wait for it to come back
+        return IDLE if run.tally.sites else LOST
+    return LATE if late else WORKING
 
 
 def _rounds(run: WatchedRun) -> dict[str, list[Any]]:
@@ -244,6 +252,7 @@ def summary(run: WatchedRun) -> Sections:
             "bits": tally.bits,
             "round_trips": tally.round_trips,
             "used": used,
+            "lost": sum(reach == "lost" for reach in tally.reach.values()),
             "top": None if tally.top is None else [run.label(arm) for arm in tally.top[:8]],
             "answer": None if tally.top is None else f"{header.arms} {sorted(tally.top)}" if header.m <= 64 else None,
             "points": tally.points,

@@ -1,6 +1,9 @@
 // Canvas pictures. Colours come from the style sheet, so light and dark need nothing here.
 
+import { whole } from "./words.js";
+
 const FONT = "12px system-ui, sans-serif";
+const CROWD = 2000; // more candidates than this have less than a pixel each
 
 export function colours() {
   const style = getComputedStyle(document.documentElement);
@@ -37,7 +40,7 @@ function grid(pen, frame, y, label, colour) {
 
 function short(value) {
   if (value >= 1e6) return `${+(value / 1e6).toPrecision(3)}M`;
-  return value >= 1e4 ? `${+(value / 1e3).toPrecision(3)}k` : value.toLocaleString("en-US");
+  return value >= 1e4 ? `${+(value / 1e3).toPrecision(3)}k` : whole(value);
 }
 
 // -- all candidates: mean and interval, best on the left; the best ones have more room
@@ -72,15 +75,8 @@ export function drawCandidates(canvas, points, m, chosen) {
     const some = points.map((point, rank) => [point, rank]).filter(([point]) => point.verdict === verdict);
     if (!some.length) continue;
     pen.strokeStyle = pen.fillStyle = colour[verdict];
-    pen.globalAlpha = strength * (roomy ? 0.55 : 0.3); pen.lineWidth = roomy ? 2 : 1;
-    pen.beginPath();
-    for (const [point, rank] of some) { pen.moveTo(x(rank), y(point.low)); pen.lineTo(x(rank), y(point.high)); }
-    pen.stroke();
-    pen.globalAlpha = strength;
-    const radius = points.length > 2000 ? 1.3 : points.length > 200 ? 2 : 3.2;
-    pen.beginPath();
-    for (const [point, rank] of some) { pen.moveTo(x(rank) + radius, y(point.mean)); pen.arc(x(rank), y(point.mean), radius, 0, 7); }
-    verdict === "inside" ? pen.stroke() : pen.fill();
+    if (points.length > CROWD) drawCrowd(pen, some, x, y, strength);
+    else drawEach(pen, some, x, y, strength, roomy, points.length > 200 ? 2 : 3.2, verdict === "inside");
     pen.globalAlpha = 1;
   }
   if (chosen !== null && points[chosen]) {
@@ -95,6 +91,37 @@ export function drawCandidates(canvas, points, m, chosen) {
     if (x(rank - 1) - last > 34) { text(pen, short(rank), x(rank - 1), frame.bottom + 11, colour.soft, "center"); last = x(rank - 1); }
   }
   text(pen, "place by estimate", frame.right, frame.bottom + 24, colour.soft, "right");
+}
+
+function drawEach(pen, some, x, y, strength, roomy, radius, hollow) {
+  pen.globalAlpha = strength * (roomy ? 0.55 : 0.3); pen.lineWidth = roomy ? 2 : 1;
+  pen.beginPath();
+  for (const [point, rank] of some) { pen.moveTo(x(rank), y(point.low)); pen.lineTo(x(rank), y(point.high)); }
+  pen.stroke();
+  pen.globalAlpha = strength;
+  pen.beginPath();
+  for (const [point, rank] of some) { pen.moveTo(x(rank) + radius, y(point.mean)); pen.arc(x(rank), y(point.mean), radius, 0, 7); }
+  hollow ? pen.stroke() : pen.fill();
+}
+
+// Several candidates a pixel: one bar for all intervals in a column, and each dot once.
+function drawCrowd(pen, some, x, y, strength) {
+  pen.globalAlpha = strength * 0.3;
+  let column = null, top = 0, bottom = 0;
+  const bar = () => { if (column !== null) pen.fillRect(column, top, 1, Math.max(1, bottom - top)); };
+  for (const [point, rank] of some) {
+    const at = Math.floor(x(rank)), high = y(point.high), low = y(point.low);
+    if (at !== column) { bar(); column = at; top = high; bottom = low; }
+    else { top = Math.min(top, high); bottom = Math.max(bottom, low); }
+  }
+  bar();
+  pen.globalAlpha = strength;
+  let before = null;
+  for (const [point, rank] of some) {
+    const left = Math.round(x(rank)), up = Math.round(y(point.mean)), cell = left * 65536 + up;
+    if (cell !== before) pen.fillRect(left - 1, up - 1, 2, 2);
+    before = cell;
+  }
 }
 
 function drawBorder(pen, frame, points, m, x, y, colour) {

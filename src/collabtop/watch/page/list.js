@@ -26,7 +26,7 @@ export function showList() {
 
 function address(name) { return `/runs/${encodeURIComponent(name)}`; }
 
-function hue(at) { return `hsl(${HUES[at % HUES.length]} 65% ${matchMedia("(prefers-color-scheme: dark)").matches ? 65 : 42}%)`; }
+function hue(at) { return `hsl(${HUES[at % HUES.length]} 65% ${matchMedia("(prefers-color-scheme: dark)").matches ? 65 : 34}%)`; }
 
 function draw() {
   document.getElementById("list-empty").hidden = runs.length > 0;
@@ -39,9 +39,11 @@ function draw() {
     tick.addEventListener("change", () => { tick.checked ? left_out.delete(run.name) : left_out.add(run.name); drawCompare(); });
     name.append(tick, " ", link);
     const pill = document.createElement("span"); pill.className = `pill ${run.status}`; pill.textContent = run.status;
-    if (run.n === undefined) return { cells: [name, pill, run.trouble || "–", "–", "–", "–", "–", "–", "–"], numbers: [4, 5, 6, 7] };
+    const status = document.createElement("span"); status.append(pill);
+    if (run.lost) { const note = document.createElement("span"); note.className = "other"; note.textContent = `${whole(run.lost)} lost`; status.append(" ", note); }
+    if (run.n === undefined) return { cells: [name, pill, run.trouble || "–", "–", "–", "–", "–", "–", "–"], numbers: [4, 5, 6, 7], header: 0 };
     const task = `${whole(run.m)} of ${whole(run.n)}, ${whole(run.agents)} agents, horizon ${whole(run.horizon)}`;
-    return { cells: [name, pill, run.algorithm, task, whole(run.pulls), whole(run.words), whole(run.bits), whole(run.round_trips), answer(run)], numbers: [4, 5, 6, 7] };
+    return { cells: [name, status, run.algorithm, task, whole(run.pulls), whole(run.words), whole(run.bits), whole(run.round_trips), answer(run)], numbers: [4, 5, 6, 7], header: 0 };
   }));
   drawCompare();
 }

@@ -5,7 +5,22 @@ export function setText(id, said) {
   if (element.textContent !== said) element.textContent = said;
 }
 
-export function say(what) { setText("announce", what); }
+// For screen readers, when they are done with what they say; some things only if nothing was said for a while.
+let said = -Infinity;
+export function say(what, seconds = 0) {
+  const now = performance.now();
+  if (now - said < 1000 * seconds) return;
+  said = now;
+  setText("announce", what);
+}
+
+// A box that scrolls can be reached with the keyboard; one that does not is no stop on the way.
+const scrolling = new ResizeObserver((entries) => entries.forEach(({ target }) => {
+  const box = target.closest(".scroll");
+  if (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight) { box.tabIndex = 0; box.role = "group"; box.ariaLabel = box.querySelector("caption").textContent; }
+  else { box.removeAttribute("tabindex"); box.removeAttribute("role"); box.removeAttribute("aria-label"); }
+}));
+document.querySelectorAll(".scroll, .scroll > table").forEach((element) => scrolling.observe(element));
 
 export function listen(address, take) {
   const stream = new EventSource(address);

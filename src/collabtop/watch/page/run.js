@@ -5,10 +5,13 @@ import { fill, listen, say, setText } from "./parts.js";
 import { VERDICTS, duration, interval, mean, times, whole } from "./words.js";
 
 const LEADERS = 12, AGENTS = 200, ROUNDS = 200;
-const STATUS = { waiting: "waiting", running: "running", stopped: "stopped before the end", finished: "finished", unreadable: "cannot be read" };
+const PATCHED = ["arms", "rounds", "agents"]; // sections of columns: only the rows that changed are told
+const GONE = ["lost", "away"];
+const SECONDS_BETWEEN_ROUNDS = 10; // said aloud: rounds can be quicker than anybody speaks
+const STATUS = { waiting: "waiting", reading: "reading its log", running: "running", stopped: "stopped before the end", finished: "finished", unreadable: "cannot be read" };
 const $ = (id) => document.getElementById(id);
 
-let state = {}, skew = 0, showsSeen = true, chosen = null, points = [], due = false, changed = new Set();
+let state = {}, skew = 0, showsSeen = true, chosen = null, points = [], shownAgents = [], due = false, changed = new Set();
 
 export function showRun(name) {
   $("run").hidden = false;
@@ -31,18 +34,18 @@ export function showRun(name) {
 // -- taking in: the sections that changed; of the long ones, the rows that changed
 
 function take(told) {
-  const before = state.status && state.status.status, roundBefore = state.progress && state.progress.round;
+  const before = state.status && state.status.status, roundBefore = state.progress && state.progress.round, goneBefore = gone();
   if (told.all) {
     skew = told.all.clock - Date.now() / 1000;
     state = {}; told = told.all;
   }
   for (const [name, part] of Object.entries(told)) {
-    if (name === "arms" || name === "rounds") patch(name, part);
+    if (PATCHED.includes(name)) patch(name, part);
     else state[name] = part;
     changed.add(name);
   }
   later();
-  announce(before, roundBefore);
+  announce(before, roundBefore, goneBefore);
 }
 
 function patch(name, part) {
@@ -51,10 +54,17 @@ function patch(name, part) {
   for (const [key, values] of Object.entries(part.columns)) part.at.forEach((row, place) => { columns[key][row] = values[place]; });
 }
 
-function announce(before, roundBefore) {
+// Agents that are lost or away, in words.
+function gone() {
+  return state.agents ? GONE.map((name) => [name, state.agents.state.filter((it) => it === name).length]).filter(([, many]) => many).map(([name, many]) => `${whole(many)} ${name}`).join(", ") : undefined;
+}
+
+// Said aloud by screen readers: an end, agents that come or go, a new round; never single numbers.
+function announce(before, roundBefore, goneBefore) {
   const { status, progress } = state;
   if (status && before !== undefined && status.status !== before) say(`The run is ${STATUS[status.status]}.`);
-  else if (progress && progress.now && roundBefore && progress.round !== roundBefore) say(`Round ${progress.round - 1}: ${whole(progress.now.live)} candidates open.`);
+  else if (goneBefore !== undefined && gone() !== goneBefore) say(gone() ? `Agents: ${gone()}.` : "All agents are there.");
+  else if (progress && progress.now && roundBefore && progress.round !== roundBefore) say(`Round ${progress.round - 1}: ${whole(progress.now.live)} candidates open.`, SECONDS_BETWEEN_ROUNDS);
 }
 
 function later(...names) {
@@ -132,12 +142,12 @@ function drawCost() {
   if (now && state.status.status !== "finished") rows.push([`${now.name} by the same time step`, whole(now.words), whole(now.bits), whole(now.trips)]);
   if (rival) rows.push([`${rival.name} in the end`, whole(rival.words.at(-1)), whole(rival.bits.at(-1)), whole(rival.round_trips.at(-1))]);
   rows.push([`the paper's order, ${order.formula}`, whole(order.words), "–", "–"]);
-  fill("beside", rows.map((cells) => ({ cells, numbers: [1, 2, 3] })));
+  fill("beside", rows.map((cells) => ({ cells, numbers: [1, 2, 3], header: 0 })));
   const ratio = rival ? times(rival.words.at(-1), cost.words, `times as many words as this run ${state.status.status === "finished" ? "did" : "has so far"}`) : "";
   setText("words-hint", rival
     ? `${rival.name} is simulated at this size${ratio ? ` and says ${ratio}` : ""}. The paper proves its order without a constant.`
     : beside.rival ? `No cost of ${beside.rival.name} beside it: ${beside.rival.trouble}.` : "The cost of another algorithm is being simulated.");
-  fill("kinds", cost.kinds.map(([kind, direction, ...counts]) => ({ cells: [kind, direction === "up" ? "to the coordinator" : "to agents", ...counts.map(whole)], numbers: [2, 3, 4] })));
+  fill("kinds", cost.kinds.map(([kind, direction, ...counts]) => ({ cells: [kind, direction === "up" ? "to the coordinator" : "to agents", ...counts.map(whole)], numbers: [2, 3, 4], header: 0 })));
 }
 
 function label(arm) {
@@ -194,11 +204,16 @@ function drawLeaders() {
   setText("leaders-title", state.status.status === "finished" ? "In front at the end" : "In front now");
 }
 
-function drawReadout() {
+function readout() {
   const point = chosen === null ? null : points[chosen];
-  setText("readout", point
+  return point
     ? `${label(point.arm)}: place ${whole(chosen + 1)}, mean ${mean(point.mean)}, 95% interval ${mean(point.low)} to ${mean(point.high)}, ${whole(point.pulls)} pulls, ${point.verdict === "inside" ? "settled inside an agent" : point.verdict}.`
-    : "");
+    : "";
+}
+
+function drawReadout() {
+  setText("readout", readout());
+  $("candidates").ariaValueMax = String(Math.max(1, points.length));
 }
 
 function drawRoundSection() {
@@ -207,22 +222,23 @@ function drawRoundSection() {
   const first = Math.max(0, rounds.live.length - ROUNDS);
   fill("rounds-table", rounds.live.slice(first).map((live, place) => {
     const r = first + place;
-    return { cells: [whole(r), rounds.phase[r], whole(live), whole(rounds.accepted[r]), whole(rounds.rejected[r]), whole(rounds.inside[r]), whole(rounds.time[r]), whole(rounds.words[r])], numbers: [0, 2, 3, 4, 5, 6, 7] };
+    return { cells: [whole(r), rounds.phase[r], whole(live), whole(rounds.accepted[r]), whole(rounds.rejected[r]), whole(rounds.inside[r]), whole(rounds.time[r]), whole(rounds.words[r])], numbers: [0, 2, 3, 4, 5, 6, 7], header: 0 };
   }));
 }
 
 function drawAgents() {
   const { agents, head } = state;
   if (!agents) return;
-  const rank = { lost: 0, late: 1, working: 2, idle: 3 };
+  const rank = { lost: 0, away: 1, late: 2, working: 3, idle: 4 };
   const order = agents.state.map((_, agent) => agent).sort((a, b) => rank[agents.state[a]] - rank[agents.state[b]] || a - b);
   const count = (name) => agents.state.filter((it) => it === name).length;
-  const said = ["working", "late", "lost", "idle"].filter(count).map((name) => `${whole(count(name))} ${name}`);
+  const said = ["lost", "away", "late", "working", "idle"].filter(count).map((name) => `${whole(count(name))} ${name}`);
   setText("agents-text", said.join(", ") + (order.length > AGENTS ? `; the first ${AGENTS} are shown` : ""));
-  fill("agents", order.slice(0, AGENTS).map((agent) => {
+  shownAgents = order.slice(0, AGENTS);
+  fill("agents", shownAgents.map((agent) => {
     const bar = document.createElement("span"); bar.className = "bar"; bar.ariaHidden = "true";
     const inner = document.createElement("i"); inner.style.width = `${Math.min(100, (agents.pulls[agent] / head.horizon) * 100)}%`; bar.append(inner);
-    return { cells: [String(agent), agents.state[agent], whole(agents.pulls[agent]), bar, heard(agent)], numbers: [0, 2], header: 0, mark: { 1: agents.state[agent] } };
+    return { cells: [head.sites.length ? `${agent}, ${head.sites[agent]}` : String(agent), agents.state[agent], whole(agents.pulls[agent]), bar, heard(agent)], numbers: [0, 2], header: 0, mark: { 1: agents.state[agent] } };
   }));
 }
 
@@ -258,7 +274,7 @@ function tick() {
   const end = running ? Date.now() / 1000 + skew : progress.last;
   setText("used", progress.began === null ? "–" : duration(end - progress.began));
   setText("left", running && progress.left !== null ? `at most ${duration(progress.left)} left` : "");
-  if (running) document.querySelectorAll("#agents tbody tr").forEach((row) => { row.lastChild.textContent = heard(Number(row.firstChild.textContent)); });
+  if (running) document.querySelectorAll("#agents tbody tr").forEach((row, place) => { row.lastChild.textContent = heard(shownAgents[place]); });
 }
 
 function choose(seen) { showsSeen = seen; later("arms"); }
@@ -266,11 +282,13 @@ function choose(seen) { showsSeen = seen; later("arms"); }
 function moveTo(at) {
   chosen = Math.min(points.length - 1, Math.max(0, at));
   drawCandidates($("candidates"), points, state.head.m, chosen); drawReadout();
+  // Only a move is said aloud, not what changes while one stays.
+  $("candidates").ariaValueNow = String(chosen + 1); $("candidates").ariaValueText = readout();
 }
 
 function moveByKey(event) {
   const from = chosen === null ? -1 : chosen;
-  const to = { ArrowRight: from + 1, ArrowLeft: from - 1, PageDown: from + 10, PageUp: from - 10, Home: 0, End: points.length - 1 }[event.key];
+  const to = { ArrowRight: from + 1, ArrowUp: from + 1, ArrowLeft: from - 1, ArrowDown: from - 1, PageDown: from + 10, PageUp: from - 10, Home: 0, End: points.length - 1 }[event.key];
   if (to !== undefined && points.length) { event.preventDefault(); moveTo(to); }
 }
 

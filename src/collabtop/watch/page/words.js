@@ -2,9 +2,10 @@
 
 export const VERDICTS = ["open", "accepted", "rejected", "inside"];
 const Z = 1.959963984540054;
+const WHOLE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
 export function whole(value) {
-  return value === null || value === undefined ? "–" : Math.round(value).toLocaleString("en-US");
+  return value === null || value === undefined ? "–" : WHOLE.format(value);
 }
 
 export function mean(value) {

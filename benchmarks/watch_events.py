@@ -1,0 +1,209 @@
+"""What the page costs in a long run: `python benchmarks/watch_events.py`, for 10,000 candidates and an hour of events.
+
+A real run is made and its log cut into ten events a second, as if its pulls were slow. Then is measured
+
+- at the server, at the beginning, in the middle and at the end of the hour: CPU time and bytes sent for an event,
+  reading the log five times a second as it does while somebody looks;
+- in Chromium: seconds until the whole log is on the page, and, while the run goes on at its pace (a process writes the
+  log), the time between frames and the longest task.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import chain, zip_longest
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from playwright.sync_api import Page as Tab
+from playwright.sync_api import sync_playwright
+
+import collabtop as ct
+from collabtop.protocol.log import Exchange, Finished, Moment, Record, Rewards, RunLog, read_log
+from collabtop.watch.runs import WatchedRun
+from collabtop.watch.serving import page_in_thread, runs_in
+from collabtop.watch.views import changes, view
+
+EVENTS_A_SECOND, LOOKS_A_SECOND, AGENTS, PULLS = 10, 5, 20, 20
+FRAMES = """async (seconds) => {
+  const gaps = [], tasks = [];
+  const take = (list) => list.getEntries().forEach((it) => tasks.push(it.duration));
+  new PerformanceObserver(take).observe({type: "longtask"});
+  const ends = performance.now() + 1000 * seconds;
+  let before = performance.now();
+  while (before < ends) {
+    await new Promise(requestAnimationFrame);
+    const now = performance.now(); gaps.push(now - before); before = now;
+  }
+  gaps.sort((a, b) => a - b);
+  return {median: gaps[gaps.length >> 1], p99: gaps[Math.floor(gaps.length * 0.99)], longest: gaps.at(-1), tasks};
+}"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--candidates", type=int, default=10_000)
+    parser.add_argument("--seconds", type=int, default=3_600, help="how long the run takes that is watched")
+    parser.add_argument("--measured", type=int, default=20, help="seconds of it that are measured at a time")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "whole.ctlog"
+        records = hour_of_events(log, options.candidates, options.seconds)
+        size = log.stat().st_size
+        print(f"{options.candidates:,} candidates, {AGENTS} agents, {len(records):,} records, {size:,} bytes")
+        print("\n| server | CPU for an event | bytes for an event | CPU in use |\n| --- | --- | --- | --- |")
+        for name, at in (("first minute", 0.0), ("half way", 0.5), ("last minute", 0.97)):
+            cpu, size = server_cost(log.with_name(f"{at}.ctlog"), records, at, options.measured)
+            print(f"| {name} | {1000 * cpu:.2f} ms | {size:,.0f} | {cpu * EVENTS_A_SECOND:.0%} |")
+        in_browser(log, records, options.measured)
+
+
+def hour_of_events(path: Path, candidates: int, seconds: int) -> list[Record]:
+    """The records of a run with ten of them a second, agents taking turns, and the clock every second."""
+    means = np.random.default_rng(1).uniform(0.05, 0.95, candidates)
+    ct.identify(
+        means.tolist(),
+        10,
+        pull=lambda mean, rng: rng.random() < mean,
+        agents=AGENTS,
+        horizon=seconds * EVENTS_A_SECOND * PULLS // AGENTS,
+        algorithm="kzz",
+        seed=1,
+        checkpoint=path,
+    )
+    records: list[Record] = []
+    drawn: dict[int, list[Rewards]] = {}
+    events = 0
+    for record in read_log(path):
+        if isinstance(record, Rewards):
+            drawn.setdefault(record.agent, []).extend(pieces(record))
+            continue
+        if isinstance(record, Exchange):
+            for one in chain(*zip_longest(*drawn.values())):
+                if one is not None:
+                    if events % EVENTS_A_SECOND == 0:
+                        records.append(Moment(1.8e9 + events / EVENTS_A_SECOND))
+                    records.append(one)
+                    events += 1
+            drawn = {}
+        if not isinstance(record, Moment):
+            records.append(record)
+    path.unlink()
+    write(path, records)
+    return records
+
+
+def pieces(record: Rewards) -> Iterator[Rewards]:
+    """A record in several, of a few pulls each."""
+    arms = np.repeat(np.frombuffer(record.arms, "<i4"), np.frombuffer(record.counts, "<i4"))
+    for start in range(0, len(arms), PULLS):
+        some = arms[start : start + PULLS].astype("<i4")
+        counts = np.ones_like(some).tobytes()
+        rewards = record.rewards[8 * start : 8 * (start + PULLS)]
+        yield Rewards(record.agent, record.first + start, some.tobytes(), counts, rewards)
+
+
+def write(path: Path, records: list[Record]) -> RunLog:
+    log = RunLog(path)
+    for record in records:
+        log.append(record)
+    return log
+
+
+def server_cost(path: Path, records: list[Record], at: float, seconds: int) -> tuple[float, float]:
+    """CPU seconds and bytes an event, from that part of the run on."""
+    place = int(at * len(records)) + 1
+    log = write(path, records[:place])
+    run = WatchedRun(path, path.name)
+    before, size, cpu = caught_up(run), 0, 0.0
+    step, events = EVENTS_A_SECOND // LOOKS_A_SECOND, 0
+    for _ in range(seconds * LOOKS_A_SECOND):
+        for record in records[place : place + step]:
+            log.append(record)
+        place, events = place + step, events + step
+        began = time.process_time()
+        after = look(run)
+        size += len(msgspec.json.encode(changes(before, after)))
+        cpu += time.process_time() - began
+        before = after
+    log.close()
+    return cpu / events, size / events
+
+
+def caught_up(run: WatchedRun) -> dict[str, object]:
+    """The view when all is read, which a long log is in pieces, and the other algorithm simulated."""
+    before = None
+    while run.rival is None or run.tally.pulls != before:
+        before = run.tally.pulls
+        look(run)
+        time.sleep(0.05)
+    return look(run)
+
+
+def look(run: WatchedRun) -> dict[str, object]:
+    run._read_at = 0.0
+    run.read_on(closer=True)
+    return view(run)
+
+
+def in_browser(log: Path, records: list[Record], seconds: int) -> None:
+    """Print what a person at the page waits for."""
+    half = log.with_name("half.ctlog")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        tab = browser.new_context(viewport={"width": 1200, "height": 900}).new_page()
+        print("\n| page | |\n| --- | --- |")
+        with page_in_thread(runs_in([log])) as page:
+            began = time.monotonic()
+            tab.goto(page.url + "runs/whole.ctlog")
+            paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+            tab.wait_for_function(f"() => performance.getEntriesByName('first-contentful-paint').length && {paint} > 0")
+            print(f"| first paint | {tab.evaluate(paint) / 1000:.2f} s |")
+            tab.wait_for_selector("#answer:visible", timeout=300_000)
+            print(f"| the whole log on the page | {time.monotonic() - began:.2f} s |")
+            tab.goto("about:blank")
+        place = len(records) // 2
+        more = [it for it in records[place:] if not isinstance(it, Finished)]
+        ready, stop = multiprocessing.Event(), multiprocessing.Event()
+        writer = multiprocessing.Process(target=keep_writing, args=(half, records[:place], more, ready, stop))
+        writer.start()
+        ready.wait()
+        with page_in_thread(runs_in([half])) as page:
+            tab.goto(page.url + "runs/half.ctlog")
+            tab.wait_for_function("() => document.querySelectorAll('#leaders tbody tr').length", timeout=300_000)
+            tab.wait_for_timeout(3_000)
+            report(tab, seconds)
+            tab.goto("about:blank")
+        stop.set()
+        writer.join()
+        browser.close()
+
+
+def report(tab: Tab, seconds: int) -> None:
+    told = tab.evaluate(FRAMES, seconds)
+    tasks = told["tasks"]
+    print(f"| time between frames while it goes on: median, 99% | {told['median']:.1f}, {told['p99']:.1f} ms |")
+    print(f"| longest time between frames | {told['longest']:.0f} ms |")
+    typical = statistics.median(tasks) if tasks else 0
+    print(f"| tasks of more than 50 ms in {seconds} s: how many, median | {len(tasks)}, {typical:.0f} ms |")
+
+
+def keep_writing(path: Path, before: list[Record], records: list[Record], ready, stop) -> None:
+    log = write(path, before)
+    ready.set()
+    for record in records:
+        if stop.wait(1 / EVENTS_A_SECOND):
+            break
+        log.append(record)
+    log.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""The page of the algorithms: none is missing, pseudo-code points at lines that are there, the table was measured."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import collabtop as ct
+from collabtop.algorithms.catalogue import make_algorithm
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "algorithms.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+ELSEWHERE = {
+    "confident-top-noniid": "confident-top",
+    "kzz": "kzz and kzz-balanced",
+    "kzz-balanced": "kzz and kzz-balanced",
+}
+
+
+def section(name):
+    return SECTIONS[ELSEWHERE.get(name, name)]
+
+
+@pytest.mark.parametrize("name", ct.available_algorithms())
+def test_each_algorithm_has_its_idea_pseudo_code_code_costs_and_use(name):
+    text = section(name)
+    assert "**Idea" in text
+    assert re.search(r"^\| (pseudo-code|paper \(algorithm \d.*\)) \| here \|$", text, re.MULTILINE)
+    assert re.search(r"^::: collabtop\..*run$", text, re.MULTILINE)
+    assert "**Costs.**" in text
+    assert "**Use it**" in text
+
+
+@pytest.mark.parametrize("name", ct.available_algorithms())
+def test_what_stands_beside_the_pseudo_code_is_in_the_code(name):
+    source = Path(inspect.getfile(type(make_algorithm(name)))).read_text(encoding="utf-8")
+    steps = re.findall(r"^\| (?!pseudo-code|paper|---).* \| (.*) \|$", section(name), re.MULTILINE)
+    named = [code for here in steps for code in re.findall(r"`([^`]+)`", here)]
+    assert len(named) >= 4 or name == "uniform"
+    assert [code for code in named if code not in source] == []
+
+
+def shown_rows():
+    return re.search(r"<!-- costs -->\n(.*?)\n\n", PAGE, re.DOTALL)[1].splitlines()
+
+
+def costs():
+    spec = importlib.util.spec_from_file_location("algorithm_costs", ROOT / "benchmarks" / "algorithm_costs.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_table_of_costs_is_what_the_benchmark_says_of_a_few():
+    module, arms = costs(), ct.datasets.movielens_like()
+    for name in ("frugal-top", "kzz", "kzz-balanced"):
+        row = module.row(name, arms, 8, "same for all", agents=module.AGENTS, horizon=module.HORIZON)
+        assert row in shown_rows()
+
+
+@pytest.mark.long
+def test_the_table_of_costs_is_what_the_benchmark_says():
+    module = costs()
+    assert shown_rows() == [*module.HEAD, *module.rows()]
+
+
+def test_every_algorithm_is_in_the_table_of_costs():
+    assert {row.split("`")[1] for row in shown_rows()[2:]} == set(ct.available_algorithms())

@@ -1,0 +1,81 @@
+"""Commands for a Ray cluster in README and docs, with a cluster of the tests' own in place of the one at 10.0.0.1."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from pages import PAGES, ROOT, commands, files
+from typer.testing import CliRunner
+
+from collabtop.cli import app
+
+WITH_ADDRESS = [
+    (page, it) for page in PAGES for it in commands(page) if it.startswith("collabtop") and "--team ray --address" in it
+]
+STARTS = [it for it in commands(ROOT / "docs" / "ray.md") if " ray start " in it]
+
+
+@pytest.mark.parametrize(("page", "command"), WITH_ADDRESS, ids=[shlex.split(it)[1] for _, it in WITH_ADDRESS])
+def test_a_command_works_with_the_address_of_a_cluster(page, command, three_nodes, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    for name, text in files(page).items():
+        (tmp_path / name).write_text(text)
+    _, *arguments = shlex.split(command.replace("10.0.0.1:6379", three_nodes.address))
+    try:
+        result = CliRunner().invoke(app, arguments, prog_name="collabtop")
+    finally:
+        sys.modules.pop("mymodule", None)
+    assert result.exit_code == 0, f"{command}\n{result.output}"
+
+
+@pytest.fixture
+def short_folder():
+    """A folder with a name so short that Ray's sockets may be in it."""
+    with tempfile.TemporaryDirectory(prefix="ct-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        yield folder
+
+
+@pytest.mark.long
+def test_a_cluster_is_started_with_the_commands_of_the_page(tmp_path, short_folder):
+    head, other = STARTS
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(tmp_path),
+        "RAY_AUTH_TOKEN_PATH": str(tmp_path / "token"),
+    }
+    (tmp_path / "token").write_text("a-token-of-the-tests")
+    for name, text in files(ROOT / "docs" / "ray.md").items():
+        (tmp_path / name).write_text(text)
+    running = []
+    try:
+        for command in (f"{head} --temp-dir {short_folder}", other):
+            # --block, so that the end of the process is the end of the node: `ray stop` would end others' too.
+            said = command.replace("6379", port).replace("10.0.0.1", "127.0.0.1")
+            said += " --node-ip-address 127.0.0.1 --num-cpus 2 --object-store-memory 100000000 --block"
+            running.append(subprocess.Popen(["bash", "-c", "exec env " + said], cwd=tmp_path, env=environment))
+            time.sleep(15)
+        command = next(it for _, it in WITH_ADDRESS if " identify " in it)
+        asked = "RAY_AUTH_MODE=token " + command.replace("10.0.0.1:6379", f"127.0.0.1:{port}")
+        ended = subprocess.run(["bash", "-c", asked], cwd=tmp_path, env=environment, capture_output=True, timeout=120)
+        assert ended.returncode == 0, ended.stderr.decode()
+        assert re.search(rb"prompt 11", ended.stdout)
+    finally:
+        for process in reversed(running):
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)

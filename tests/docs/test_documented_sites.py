@@ -1,0 +1,57 @@
+"""Commands for remote sites in README and docs, with this machine in place of the coordinator's."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from pages import PAGES, commands, files
+
+RUN = 'm = 1\narms = 3\nhorizon = 600\nalgorithm = "uniform"\nsites = ["north", "south"]\nseed = 7\n'
+JOINS = [
+    (page, command) for page in PAGES for command in commands(page) if command.startswith("collabtop join coordinator.")
+]
+COORDINATES = {it for page in PAGES for it in commands(page) if re.search(r"^collabtop coordinate .*[^&]$", it)}
+
+
+def test_sites_join_with_the_commands_of_the_pages(tmp_path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    (tmp_path / "run.toml").write_text(RUN)
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+    def start(command, folder):
+        return subprocess.Popen(["bash", "-c", command.replace("7443", port)], cwd=folder, env=environment)
+
+    assert start("collabtop certs certs north south", tmp_path).wait(30) == 0
+    [coordinate] = COORDINATES
+    with ExitStack() as stack:
+        running = [stack.enter_context(start(coordinate, tmp_path))]
+        for site, (page, join) in zip(("north", "south"), JOINS, strict=True):  # a site with each page's command
+            folder = tmp_path / site  # a machine of its own: its two files and the authority's certificate
+            folder.mkdir()
+            for name in ("authority.pem", f"{site}.pem", f"{site}.key"):
+                shutil.copy(tmp_path / "certs" / name, folder)
+            for name, text in files(page).items():
+                (folder / name).write_text(text)
+            command = join.replace("coordinator.example.org", "localhost").replace("north", site)
+            running.append(stack.enter_context(start(command, folder)))
+        try:
+            assert [process.wait(60) for process in running] == [0, 0, 0]
+        finally:
+            for process in running:
+                process.kill()
+    assert "--audit sent.jsonl" in JOINS[1][1]
+    assert (tmp_path / "south" / "sent.jsonl").stat().st_size > 0
+
+
+def test_there_is_one_command_for_the_coordinator_and_two_for_sites():
+    assert len(JOINS) == 2
+    assert len(COORDINATES) == 1
