@@ -63,7 +63,7 @@ def test_the_table_of_costs_is_what_the_benchmark_says_of_a_few():
         assert row in shown_rows()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_table_of_costs_is_what_the_benchmark_says():
     module = costs()
     assert shown_rows() == [*module.HEAD, *module.rows()]

@@ -117,7 +117,7 @@ def test_the_commands_of_a_page_work_as_they_are_written(page, folder):
         run(command)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("command", sorted({it for page in PAGES for it in of_page(page, slow=True)}))
 def test_commands_that_take_a_minute_work_as_they_are_written(command, folder):
     run(command)

@@ -47,7 +47,7 @@ def short_folder():
         yield folder
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_cluster_is_started_with_the_commands_of_the_page(tmp_path, short_folder):
     head, other = STARTS
     with socket.socket() as probe:

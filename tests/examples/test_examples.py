@@ -20,7 +20,9 @@ def load(name):
     return module
 
 
-@pytest.mark.parametrize("name", ["pipelines", "prompts", "regions"])
+@pytest.mark.parametrize(
+    "name", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("pipelines", "prompts")), "regions"]
+)
 def test_an_example_runs_and_draws_its_picture(name, tmp_path):
     picture = tmp_path / "picture.png"
     ended = subprocess.run(

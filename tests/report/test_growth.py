@@ -1,5 +1,8 @@
 """Where the words of a run go, and the studies that ask how they grow."""
 
+import msgspec
+import pytest
+
 import collabtop as ct
 from collabtop.report.checks import bound_study, disjointness, disjointness_study
 from collabtop.report.growth import growth_evidence, growth_study, local_study, round_costs
@@ -52,6 +55,7 @@ def test_the_bound_is_checked_at_the_horizons_where_it_begins():
     assert len({point.horizon for point in whole.points}) == 3
 
 
+@pytest.mark.slow
 def test_crossings_are_found_near_where_the_error_is_one_in_a_hundred():
     arms = ct.datasets.one_good_arm(n=16, gap=0.3)
     made = []
@@ -65,6 +69,33 @@ def test_crossings_are_found_near_where_the_error_is_one_in_a_hundred():
     check = ct.Study(arms=arms, algorithms="kzz", agents=4, horizon=round(found.at.horizon), runs=3_000, seed=9)
     (point,) = check.run(jobs=2).points()
     assert 0.004 < point.error < 0.022
+
+
+def test_a_pilot_with_rare_errors_at_one_horizon_only_still_leads_there():
+    arms = ct.datasets.one_good_arm(n=16, gap=0.3)
+    made = []
+
+    def run(name, study):
+        made.append(name)
+        table = study.run(jobs=1)
+        return table if not name.endswith("pilot") else OneRare(table)
+
+    find_crossings(arms, [Place(ct.KZZ(), 1, 4)], run, seed=1, runs=(20, 100, 200))
+    assert "kzz-m1-k4-fine" in made
+
+
+class OneRare:
+    """A pilot as luck may have it: a third wrong, then 7 of 100, then none."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def points(self):
+        wrong = [33, 7, *[0] * 5]
+        return [
+            msgspec.structs.replace(point, runs=100, wrong=few, error=few / 100)
+            for point, few in zip(self._table.points(), wrong, strict=True)
+        ]
 
 
 def test_an_error_that_never_comes_has_no_crossing():

@@ -42,6 +42,7 @@ class SlowArms(ConstantArms):
         return super().pull(arms, times, draws)
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_costs_no_row(tmp_path, three_nodes):
     workers = tmp_path / "workers"
     workers.mkdir()

@@ -97,6 +97,7 @@ def check_nothing_is_left(process, home, temporary):
     assert not [line for line in Path("/proc/net/unix").read_text().splitlines() if str(temporary) in line]
 
 
+@pytest.mark.slow
 def test_after_success_and_after_an_error_nothing_is_left(home, temporary):
     process = started(WELL_THEN_BADLY, home, temporary)
     out, err = process.communicate(timeout=300)
@@ -104,6 +105,7 @@ def test_after_success_and_after_an_error_nothing_is_left(home, temporary):
     check_nothing_is_left(process, home, temporary)
 
 
+@pytest.mark.slow
 def test_after_an_interrupt_nothing_is_left(home, temporary):
     process = started(HANGING, home, temporary)
     assert process.stdout.readline().startswith("at")

@@ -15,7 +15,7 @@ import collabtop as ct
 from collabtop.events import PullsMade
 from collabtop.protocol.log import Presence, Rewards, read_log
 
-pytestmark = pytest.mark.usefixtures("three_nodes")
+pytestmark = [pytest.mark.usefixtures("three_nodes"), pytest.mark.slow]
 
 MEANS = [0.2, 0.35, 0.5, 0.65, 0.8]
 AGENTS = 6

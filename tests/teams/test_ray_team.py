@@ -54,6 +54,7 @@ def test_every_algorithm_runs_as_on_the_local_team(algorithm):
     assert ray.ledger.transport.repeats == 0
 
 
+@pytest.mark.slow
 def test_the_team_keeps_the_laws():
     check_team(lambda: ct.RayTeam(hosts=2), algorithms=["frugal-top-noniid"])
 
@@ -72,6 +73,7 @@ class Watching(ct.RayTeam):
         return super().deliver(requests)
 
 
+@pytest.mark.slow
 def test_hosts_are_spread_over_the_nodes_and_share_the_agents():
     team = Watching(agents_per_host=4)
     ct.identify(ct.BernoulliArms(MEANS), 1, agents=10, horizon=100, seed=1, team=team)
@@ -80,6 +82,7 @@ def test_hosts_are_spread_over_the_nodes_and_share_the_agents():
     assert team.whereabouts() == []
 
 
+@pytest.mark.slow
 def test_slow_pulls_of_a_host_run_in_parallel_up_to_the_stated_width():
     def seconds(width):
         team = ct.RayTeam(hosts=1, pulls_at_once=width)
@@ -116,6 +119,7 @@ def never(mean, rng):
     raise AssertionError("pulled again what was paid for")
 
 
+@pytest.mark.slow
 def test_failures_and_retries_are_counted_and_told_as_on_the_local_team():
     policy = ct.PullPolicy(retries=1, wait=0, failures="zero")
 
@@ -152,12 +156,14 @@ def hangs(mean, rng):
     return mean
 
 
+@pytest.mark.slow
 def test_an_async_function_in_batch_form_gives_the_local_run():
     asked = {"pull": score_batch_async, "agents": 4, "horizon": 60, "seed": 3}
     ray, local = (ct.identify(MEANS, 2, team=team, **asked) for team in (ct.RayTeam(hosts=2), "local"))
     assert (ray, ray.ledger) == (local, local.ledger)
 
 
+@pytest.mark.slow
 def test_a_pull_that_takes_too_long_is_ended_in_its_host():
     policy = ct.PullPolicy(time_limit=1, failures="zero")
     asked = {"pull": hangs, "policy": policy, "agents": 2, "horizon": 5, "algorithm": "uniform", "seed": 1}
@@ -166,6 +172,7 @@ def test_a_pull_that_takes_too_long_is_ended_in_its_host():
     assert result.failures == {"0.2": 2}
 
 
+@pytest.mark.slow
 def test_a_budget_says_what_was_spent():
     asked = {"agents": 3, "budget": 200.0, "cost": [1, 2, 3, 4, 5], "seed": 2}
     ray, local = (ct.identify(MEANS, 1, pull=score, team=team, **asked) for team in (ct.RayTeam(hosts=2), "local"))
@@ -194,6 +201,7 @@ def test_arms_that_cannot_travel_are_refused_in_a_line():
         ct.identify(["a", "b"], 1, pull=lambda candidate, rng: lock.locked(), agents=2, horizon=10, team="ray")
 
 
+@pytest.mark.slow
 def test_hosts_that_find_no_room_are_refused_after_the_limit():
     team = ct.RayTeam(hosts=2, resources={"CPU": 1, "GPU": 1}, start_limit=1)
     with pytest.raises(
@@ -202,6 +210,7 @@ def test_hosts_that_find_no_room_are_refused_after_the_limit():
         ct.identify(ct.BernoulliArms(MEANS), 1, agents=2, horizon=100, team=team)
 
 
+@pytest.mark.slow
 def test_another_address_than_the_one_that_is_connected_is_refused(three_nodes):
     arms = ct.BernoulliArms(MEANS)
     with pytest.raises(ct.InputError, match=r"address is '1.2.3.4:5', but this process is connected to the Ray at "):

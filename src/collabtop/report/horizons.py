@@ -22,6 +22,8 @@ _NARROW = (0.7, 1.0, 1.4)
 _AROUND = (0.78, 0.88, 1.0, 1.13, 1.28)
 _RUNS = (100, 400, 2_000)  # five horizons around the crossing: 10,000 runs near it
 _CREWS = (1, 2, 5, 20, 50, 100)
+# One horizon with wrong answers makes no line: a pilot that has no second one takes one where they are less rare.
+_RARE, _NOT_SO_RARE = 0.3, 0.6
 
 
 class Place:
@@ -83,7 +85,7 @@ def _crossing(
         return run(f"{place.name}-{stage}", study).points()
 
     pilot = points("pilot", [unit * factor for factor in _PILOT], runs[0])
-    rough = _fit(pilot)
+    rough = _fit(pilot) or _fit(pilot, _NOT_SO_RARE)
     if rough is None:
         return None
     narrow = points("narrow", [rough.horizon * factor for factor in _NARROW], runs[1])
@@ -99,9 +101,9 @@ def _crossing(
     return _fit([*fine, *points("again", [rough.horizon * factor for factor in _AROUND], runs[2])])
 
 
-def _fit(points: Sequence[PointSummary]) -> Crossing | None:
+def _fit(points: Sequence[PointSummary], most: float = _RARE) -> Crossing | None:
     """Only where errors are rare is log error anything like a line."""
-    some = sorted((point for point in points if point.error <= 0.3), key=lambda point: point.horizon)
+    some = sorted((point for point in points if point.error <= most), key=lambda point: point.horizon)
     # Of several points without a wrong answer the first says it all.
     last = next((place for place, point in enumerate(some) if point.wrong == 0), len(some)) + 2
     some = some[:last]

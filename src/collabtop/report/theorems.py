@@ -157,6 +157,7 @@ def t3(evidence: Evidence) -> Statement:
     says = "A speed-up of the order of K / log^2 n; it is at most K in order of magnitude"
     n, h = evidence.arms[IID].n, evidence.complexity(IID, 1)
     crossings = [one for one in evidence.crossings if one.m == 1]
+    crews = {one.agents for one in crossings}
     found: list[str] = []
     verdicts: list[Verdict] = []
     for line in dict.fromkeys(one.line for one in crossings):
@@ -165,6 +166,7 @@ def t3(evidence: Evidence) -> Statement:
             continue
         shares = {k: speed / (k / math.log2(n) ** 2) for k, speed in speeds.items()}
         shown = ", ".join(f"{speed:.2f} at K = {k}" for k, speed in sorted(speeds.items()))
+        shown += "".join(f", not found at K = {k}" for k in sorted(crews - speeds.keys()))
         found.append(
             f"{line.name}: H/T = {shown}; {min(shares.values()):.1f} to {max(shares.values()):.1f} K/log2(n)^2"
         )
