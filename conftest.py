@@ -21,9 +21,10 @@ collect_ignore = ["docs/site_doctests.py"]  # needs what only the site needs; bu
 
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
-settings.register_profile("ci", derandomize=True, deadline=None, max_examples=200, suppress_health_check=_SLOW)
+settings.register_profile("short", derandomize=True, deadline=None, max_examples=60, suppress_health_check=_SLOW)
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=250, suppress_health_check=_SLOW)
 settings.register_profile("thorough", deadline=None, max_examples=5_000, suppress_health_check=_SLOW)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short"))
 
 
 @pytest.fixture(autouse=True)
@@ -35,18 +36,25 @@ def _registry_as_it_was() -> Iterator[None]:
     catalogue._catalogue.update(before)
 
 
+# Files whose tests look at one run of a command that takes seconds.
+_SHARING = ("test_reproduce.py", "test_planning.py")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Under pytest-xdist: tests that need the Ray cluster go to one process, so that it is started once."""
+    """Under pytest-xdist: tests that share something dear go to one process, so that it is made once."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class OneProcessForRay(LoadScopeScheduling):
-        """All tests one by one, but those of files named after Ray together."""
+    class TogetherWhatShares(LoadScopeScheduling):
+        """All tests one by one, but those of files named after Ray together, and of files with a dear fixture."""
 
         def _split_scope(self, nodeid: str) -> str:
-            return "ray" if "ray" in Path(nodeid.partition("::")[0]).name else nodeid
+            file = Path(nodeid.partition("::")[0]).name
+            if "ray" in file:
+                return "ray"
+            return file if file in _SHARING else nodeid
 
-    return OneProcessForRay(config, log)
+    return TogetherWhatShares(config, log)
 
 
 # Ray takes a minute to notice that a node is gone, unless it is asked to look more often.

@@ -64,6 +64,7 @@ def test_a_coarseness_that_is_no_share_is_refused(coarseness):
         ct.FrugalTopNonIID(coarseness=coarseness)
 
 
+@pytest.mark.slow
 def test_coarse_means_do_not_make_it_wrong_more_often():
     study = ct.Study(
         arms=ct.HeterogeneousArms(TABLE),

@@ -110,6 +110,7 @@ def test_the_report_is_computed_from_the_rows_on_disk(made):
     assert [point.words_mean for point in points] == [point["words_mean"] for point in found["points"]]
 
 
+@pytest.mark.slow
 def test_the_same_command_again_makes_no_run_and_the_same_report(made, command, run, monkeypatch):
     out, _ = made
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}

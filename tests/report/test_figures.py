@@ -81,6 +81,7 @@ def test_no_text_overlaps_another(plan, evidence):
     assert not any(one.overlaps(two) for place, one in enumerate(boxes) for two in boxes[:place])
 
 
+@pytest.mark.slow
 def test_figures_are_the_same_bytes_each_time_whatever_draws_them(evidence):
     found = evidence()
     alone, shared = (rendered_figures(PLANS[2:], found, jobs=jobs) for jobs in (1, 2))

@@ -35,7 +35,13 @@ def waits(mean, rng):
     return rng.random() < mean
 
 
-@pytest.mark.parametrize("algorithm", ct.available_algorithms())
+_DEAR = ("kl-lucb", "sar")  # a round trip for every pair of pulls, or for every arm
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [pytest.param(name, marks=pytest.mark.slow if name in _DEAR else ()) for name in ct.available_algorithms()],
+)
 def test_every_algorithm_runs_as_on_the_local_team(algorithm):
     chance = np.random.default_rng(4)
     m, agents = (1, 1) if algorithm in FOR_ONE_AGENT else (4, 7)
