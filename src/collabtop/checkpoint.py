@@ -13,7 +13,7 @@ from collabtop.arms import Arms
 from collabtop.arms.function import CalledArms, plain_data
 from collabtop.errors import FileError
 from collabtop.problem import Problem
-from collabtop.protocol.log import Header, Record, RunLog, read_log
+from collabtop.protocol.log import Finished, Header, Record, RunLog, read_log
 
 _NAMES = {"n": "the number of candidates", "arms": "the candidates", "options": "the algorithm's options"}
 
@@ -58,7 +58,7 @@ def open_log(path: str | PathLike[str], header: Header) -> RunLog:
         if not log.records:
             log.append(header, sync=True)
         elif _plain(log.records[0]) != _plain(header):
-            raise FileError(f"checkpoint {str(path)!r} is of another run: {_difference(log.records[0], header)}")
+            raise other_run(path, _difference(log.records[0], header))
     except BaseException:
         log.close()
         raise
@@ -86,6 +86,14 @@ def seed_in(path: str | PathLike[str]) -> int | None:
     return records[0].seed if records and isinstance(records[0], Header) else None
 
 
+def is_finished(path: str | PathLike[str]) -> bool:
+    """Whether a checkpoint is there and holds the answer of its run."""
+    try:
+        return any(isinstance(record, Finished) for record in read_log(path))
+    except FileError:
+        return False
+
+
 def _plain(record: Record) -> Any:
     """A header as it is on disk; why the algorithm was chosen does not make it another run."""
     plain = msgspec.msgpack.decode(msgspec.msgpack.encode(record))
@@ -105,4 +113,9 @@ def _difference(known: Record, header: Header) -> str:
 def same_value(name: str, given: Any, logged: Any, path: str | PathLike[str]) -> None:
     """Refuse an argument that is not what the checkpoint says."""
     if given is not None and given != logged:
-        raise FileError(f"checkpoint {str(path)!r} is of another run: {name} is {logged!r} there, and {given!r} here")
+        raise other_run(path, f"{name} is {logged!r} there, and {given!r} here")
+
+
+def other_run(path: str | PathLike[str], why: str) -> FileError:
+    """The error for a checkpoint that does not belong to this run."""
+    return FileError(f"checkpoint {str(path)!r} is of another run: {why} (take another file, or remove this one)")

@@ -12,8 +12,8 @@ from collabtop.algorithms.catalogue import available_algorithms, make_algorithm
 from collabtop.arms import Arms, FunctionArms, PullPolicy
 from collabtop.arms.function import Pull, as_candidates
 from collabtop.arms.policy import Failures
-from collabtop.checkpoint import fingerprint, read_header, same_value
-from collabtop.errors import FileError, InputError
+from collabtop.checkpoint import fingerprint, other_run, read_header, same_value
+from collabtop.errors import InputError
 from collabtop.events import OnEvent
 from collabtop.protocol.log import Header, read_log
 from collabtop.protocol.recording import failures_in
@@ -70,9 +70,7 @@ def resume(
     known = _arms(header, checkpoint, pull, candidates, arms, policy)
     same_value("the number of candidates", known.n, header.n, checkpoint)
     if fingerprint(known) != header.arms:
-        raise FileError(
-            f"checkpoint {str(checkpoint)!r} is of another run: these are not the candidates that it is for"
-        )
+        raise other_run(checkpoint, "these are not the candidates that it is for")
     chosen = _algorithm(header, checkpoint, algorithm)
     problem = check_run_arguments(known, header.m, header.agents, header.horizon, chosen)
     plan = RunPlan(known, problem, chosen, header.why, header.seed, make_team(team), header.budget, header.costs)

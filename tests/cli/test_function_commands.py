@@ -158,6 +158,25 @@ def test_a_checkpoint_is_written_shown_and_resumed(run, here):
     assert run("resume", "run.ctlog", "--pull", "mymodule:score", "--json").stdout == first.stdout
 
 
+def test_an_answer_that_was_known_is_said_to_be_one(run, here):
+    command = (
+        "identify",
+        "--arms",
+        "mymodule:candidates",
+        "--pull",
+        "mymodule:score",
+        *COMMON,
+        "--checkpoint",
+        "a.ctlog",
+    )
+    first, again = run(*command), run(*command)
+    assert (first.stdout, first.stderr) == (again.stdout, "")
+    assert again.stderr == "a.ctlog held the answer already: nothing was pulled (another file begins a new run)\n"
+    resumed = run("resume", "a.ctlog", "--pull", "mymodule:breaks", "--json")
+    assert resumed.stderr == again.stderr
+    assert json.loads(resumed.stdout)
+
+
 def test_candidates_that_a_checkpoint_cannot_hold_are_given_again(run, refused, here):
     common = ("--arms", "mymodule:models", "--pull", "mymodule:score_model")
     first = run("identify", *common, *COMMON, "--checkpoint", "run.ctlog", "--json")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
@@ -13,6 +15,7 @@ from typer.core import TyperGroup
 from collabtop.errors import CollabtopError, InputError
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+_PACKAGE = Path(__file__).parent.parent
 
 # Typer shows its own complaints in a box; they are all of this class, which it gives no name to.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -41,7 +44,7 @@ class OneLineErrors(TyperGroup):
         except InputError as error:
             _end(str(error), BAD_INPUT)
         except CollabtopError as error:
-            _end(str(error), FAILED)
+            _end(f"{error}{_place(error.__cause__)}", FAILED)
         except KeyboardInterrupt:
             _end("interrupted", INTERRUPTED)
 
@@ -53,6 +56,13 @@ def resumable() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         _end("interrupted: the same command goes on where it stopped", INTERRUPTED)
+
+
+def _place(cause: BaseException | None) -> str:
+    """Where in the user's own code an exception came from."""
+    frames = traceback.extract_tb(cause.__traceback__) if cause is not None else []
+    theirs = [frame for frame in frames if _PACKAGE not in Path(frame.filename).parents]
+    return f" ({Path(theirs[-1].filename).name}, line {theirs[-1].lineno}, in {theirs[-1].name})" if theirs else ""
 
 
 def _usage(error: Any) -> str:

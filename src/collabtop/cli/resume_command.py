@@ -25,11 +25,12 @@ from collabtop.cli.run_options import (
     WatchOption,
     make_policy,
     make_team,
+    told_if_known,
     wants_progress,
 )
 
 resume_examples = examples(
-    "collabtop resume run.ctlog --pull mymodule:score",
+    "collabtop resume run.ctlog --pull mymodule:score --team threads",
     "collabtop resume run.ctlog --pull mymodule:score --arms mymodule:candidates --team threads --retries 3",
 )
 
@@ -67,7 +68,7 @@ def resume(
         given["arms"] = ct.read_rewards(csv, replay=replay, dealt_to=read_header(checkpoint).agents)
     if pull is not None:
         given |= {"pull": load("--pull", pull), "policy": make_policy(retries, wait, time_limit, failures)}
-    with resumable():
+    with resumable(), told_if_known(checkpoint):
         result = ct.resume(
             checkpoint, **given, team=make_team(team, address), progress=wants_progress(progress), watch=watch
         )

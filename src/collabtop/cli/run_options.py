@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import collabtop as ct
+from collabtop.checkpoint import is_finished
 
 
 class TeamName(StrEnum):
@@ -50,6 +54,16 @@ def make_team(team: TeamName, address: str | None) -> str | ct.Team:
     if team is not TeamName.ray:
         raise ct.InputError(f"--address goes with --team ray, and the team is {team.value}")
     return ct.RayTeam(address=address)
+
+
+@contextmanager
+def told_if_known(checkpoint: Path) -> Iterator[None]:
+    """Say, on stderr, that a checkpoint held the answer already: whoever changed a function wants to know."""
+    known = is_finished(checkpoint)
+    yield
+    if known:
+        said = f"{checkpoint} held the answer already: nothing was pulled (another file begins a new run)"
+        typer.echo(said, err=True)
 
 
 def make_policy(retries: int, wait: float, time_limit: float | None, failures: FailureName) -> ct.PullPolicy:
