@@ -171,17 +171,18 @@ import sys, time
 import collabtop as ct
 
 def pull(candidate, rng):
+    open({calls!r}, "a").write("x")
     time.sleep({seconds})
     return rng.random() < candidate
 
 async def pull_async(candidate, rng):
     import asyncio
+    open({calls!r}, "a").write("x")
     await asyncio.sleep({seconds})
     return rng.random() < candidate
 
 if __name__ == "__main__":
     policy = ct.PullPolicy(time_limit={limit})
-    print("go", flush=True)
     ct.identify([0.2, 0.4, 0.6, 0.8], 1, pull={pull}, agents=4, horizon=60, seed=1, team={team!r},
                 checkpoint=sys.argv[1], policy=policy)
 """
@@ -201,14 +202,13 @@ if __name__ == "__main__":
 def test_ctrl_c_ends_within_two_seconds_and_leaves_a_log_that_can_be_resumed(
     team, pull, seconds, limit, path, tmp_path
 ):
-    script = tmp_path / "slow.py"
-    script.write_text(SLOW.format(seconds=seconds, pull=pull, team=team, limit=limit))
-    process = subprocess.Popen(
-        [sys.executable, script, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    with process:
-        process.stdout.readline()
-        time.sleep(1.5 if limit else 0.4)
+    script, calls = tmp_path / "slow.py", tmp_path / "calls"
+    calls.touch()
+    script.write_text(SLOW.format(seconds=seconds, pull=pull, team=team, limit=limit, calls=str(calls)))
+    with subprocess.Popen([sys.executable, script, path], stderr=subprocess.PIPE, text=True) as process:
+        while calls.stat().st_size < (1 if seconds == 600 else 12):  # 4 at a time: some have come back
+            assert process.poll() is None
+            time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         began = time.monotonic()
         process.wait(10)

@@ -159,16 +159,8 @@ def test_a_checkpoint_is_written_shown_and_resumed(run, here):
 
 
 def test_an_answer_that_was_known_is_said_to_be_one(run, here):
-    command = (
-        "identify",
-        "--arms",
-        "mymodule:candidates",
-        "--pull",
-        "mymodule:score",
-        *COMMON,
-        "--checkpoint",
-        "a.ctlog",
-    )
+    mine = ("--arms", "mymodule:candidates", "--pull", "mymodule:score")
+    command = ("identify", *mine, *COMMON, "--checkpoint", "a.ctlog")
     first, again = run(*command), run(*command)
     assert (first.stdout, first.stderr) == (again.stdout, "")
     assert again.stderr == "a.ctlog held the answer already: nothing was pulled (another file begins a new run)\n"
@@ -233,6 +225,7 @@ def test_a_function_that_fails_is_exit_code_1_and_names_the_candidate(refused, h
     line = refused("identify", "--arms", "mymodule:candidates", "--pull", "mymodule:breaks", *COMMON, code=1)
     assert "raised ZeroDivisionError: no" in line
     assert "pull of candidate '0." in line
+    assert line.endswith("(mymodule.py, line 30, in breaks)")
 
 
 def test_show_refuses_what_is_no_checkpoint(refused, here):
