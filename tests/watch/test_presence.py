@@ -5,7 +5,7 @@ from __future__ import annotations
 from half_a_run import half, logged, rewritten
 
 import collabtop as ct
-from collabtop.protocol.log import Exchange, Header, Presence, read_log
+from collabtop.protocol.log import Exchange, Finished, Header, Presence, read_log
 from collabtop.watch.runs import WatchedRun
 from collabtop.watch.views import summary, view
 
@@ -48,6 +48,11 @@ def test_when_a_run_over_sites_stops_only_those_that_were_away_are_lost(half):
     path = half(Presence([2], "away", 1.9e9))
     half.end()
     assert states(path) == ["idle", "idle", "lost", "idle"]
+
+
+def test_when_a_run_is_finished_nobody_is_away_any_more(half):
+    notes = (Presence([2], "away", 1.9e9), Presence([3], "lost", 1.9e9), Finished([10, 11]))
+    assert states(half(*notes)) == ["idle", "idle", "idle", "lost"]
 
 
 def test_a_run_that_went_on_without_an_agent_is_told_as_it_was(tmp_path):
