@@ -66,6 +66,19 @@ def test_a_run_that_went_on_without_an_agent_is_told_as_it_was(tmp_path):
     assert view(run)["agents"]["state"] == ["idle", "lost", "idle", "idle"]  # its log says so by what is missing
 
 
+def test_another_run_under_the_same_name_is_told_as_if_nobody_had_been_lost_before(tmp_path):
+    path = tmp_path / "run.ctlog"
+    logged(path, team=Losing())
+    run = watched(path)
+    result = logged(tmp_path / "other.ctlog")
+    (tmp_path / "other.ctlog").replace(path)
+    run._read_at = 0.0
+    run.read_on(closer=True)
+    assert run.replay._team.may_lose is False
+    assert run.result() == result
+    assert view(run)["agents"]["state"] == ["idle"] * 4
+
+
 def test_notes_on_agents_change_nothing_in_a_run_that_goes_on(tmp_path):
     whole, path = tmp_path / "whole.ctlog", tmp_path / "noted.ctlog"
     result = logged(whole)
