@@ -59,17 +59,16 @@ def own_page(tmp_path):
     """Start a page as a run does, in a folder of its own; one that nobody needs leaves after a tenth of a second."""
     started = []
 
-    def start(name="collabtop-watch-a"):
+    def start(name="collabtop-watch-a", program=("-m", "collabtop.watch")):
         folder = tmp_path / name
         folder.mkdir()
         (folder / "run-1.ctlog").touch()
-        command = [sys.executable, "-m", "collabtop.watch", str(folder), "0.1"]
+        command = [sys.executable, *program, str(folder), "0.1"]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         started.append(subprocess.Popen(command, start_new_session=True, **pipes))
-        assert started[-1].stdout.readline().startswith("http://127.0.0.1:")
-        ends = time.monotonic() + 10
-        while not (folder / "page").exists() and time.monotonic() < ends:
-            time.sleep(0.02)
+        url = started[-1].stdout.readline().strip()
+        assert url.startswith("http://127.0.0.1:")
+        ask(url + "api/runs")  # answered when it has begun to serve
         return started[-1], folder
 
     yield start
@@ -99,6 +98,27 @@ def test_what_a_killed_page_left_is_taken_away_by_the_next_one(own_page):
         time.sleep(0.02)
     assert not folder.exists()
     assert used.exists()  # its page is there
+
+
+BEING_BORN = """
+import sys
+from pathlib import Path
+from collabtop.watch import __main__ as page
+
+lock_file = page.lock_file
+
+def lock_late(file):
+    page.take_away_what_others_left(Path(sys.argv[1]).with_name("another"))  # as another page does that begins now
+    return lock_file(file)
+
+page.lock_file = lock_late
+page.main(sys.argv[1], float(sys.argv[2]))
+"""
+
+
+def test_a_page_that_is_just_starting_keeps_its_folder(own_page):
+    _, folder = own_page(program=("-c", BEING_BORN))
+    assert (folder / "run-1.ctlog").exists()
 
 
 def test_watching_changes_nothing_in_a_run(tmp_path):
