@@ -59,7 +59,7 @@ def own_page(tmp_path):
     """Start a page as a run does, in a folder of its own; one that nobody needs leaves after a tenth of a second."""
     started = []
 
-    def start(name="collabtop-watch-a", program=("-m", "collabtop.watch")):
+    def start(name="collabtop-watch-a", program=("-m", "collabtop.watch"), is_served=True):
         folder = tmp_path / name
         folder.mkdir()
         (folder / "run-1.ctlog").touch()
@@ -68,7 +68,8 @@ def own_page(tmp_path):
         started.append(subprocess.Popen(command, start_new_session=True, **pipes))
         url = started[-1].stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:")
-        ask(url + "api/runs")  # answered when it has begun to serve
+        if is_served:
+            ask(url + "api/runs")  # answered when it has begun to serve
         return started[-1], folder
 
     yield start
@@ -83,6 +84,27 @@ def test_a_page_takes_its_folder_away_when_its_run_is_over_or_it_is_told_to_end(
     process, folder = own_page()
     end(process)
     process.wait(10)
+    assert not folder.exists()
+
+
+TOLD_AT_ONCE = """
+import signal, sys
+from collabtop.watch import __main__ as page
+
+class ToldAtOnce(page.Page):
+    def serve(self, while_):
+        signal.raise_signal(signal.{name})  # its address is out, its server not up
+        super().serve(while_)
+
+page.Page = ToldAtOnce
+page.main(sys.argv[1], float(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_page_that_is_told_to_end_before_it_serves_ends_too(own_page, name):
+    process, folder = own_page(program=("-c", TOLD_AT_ONCE.format(name=name)), is_served=False)
+    assert process.wait(10) == 0
     assert not folder.exists()
 
 

@@ -26,9 +26,11 @@ _MARK = "page"
 
 def main(folder: str, seconds_alone: float = _SECONDS_ALONE) -> None:
     """Serve the runs of a folder, which is taken away in the end, and the paths that come."""
-    # The server ends in good order when it is told to, and then raises the signal again, which would end us too early.
-    signal.signal(signal.SIGTERM, lambda *_: None)
     page = Page(Runs([folder]))
+    # Told to end, it stops in good order, also before the server is up. The server has handlers of its own, and raises
+    # the signal again when it is done, which must not end us before the folder is away.
+    for told in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(told, lambda *_: page.stop())
     starter_is_gone = threading.Event()
 
     def read_paths() -> None:
