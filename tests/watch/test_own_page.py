@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -147,6 +148,43 @@ def test_watching_changes_nothing_in_a_run(tmp_path):
     arms = ct.BernoulliArms([0.2, 0.9, 0.5])
     asked = {"agents": 2, "horizon": 90, "seed": 1}
     assert ct.identify(arms, 1, **asked, watch=True) == ct.identify(arms, 1, **asked)
+
+
+@pytest.fixture
+def pages(monkeypatch):
+    """The pages of this process; those that a test starts end with it."""
+    started = {}
+    monkeypatch.setattr("collabtop.watching._pages", started)
+    yield started
+    for page in started.values():
+        page.close()
+
+
+@pytest.mark.parametrize(
+    ("end", "log"),
+    [
+        (lambda page: page._process.terminate(), None),
+        (lambda page: page._process.kill(), "mine.ctlog"),
+        (lambda page: shutil.rmtree(page._folder), None),
+    ],
+    ids=["ended", "killed", "without its folder"],
+)
+def test_after_somebody_ended_the_page_the_next_run_has_a_new_one(pages, end, log, tmp_path):
+    arms = ct.BernoulliArms([0.2, 0.9, 0.5])
+    asked = {"agents": 2, "horizon": 90, "seed": 1, "watch": True}
+    result = ct.identify(arms, 1, **asked)
+    [ended] = pages.values()
+    end(ended)
+    until = time.monotonic() + 20
+    while not ended.has_ended and time.monotonic() < until:
+        time.sleep(0.02)
+    assert ct.identify(arms, 1, **asked, checkpoint=log and tmp_path / log) == result
+    [page] = pages.values()
+    assert page.url != ended.url
+    rows = []
+    while not rows and time.monotonic() < until:
+        rows = ask(page.url + "api/runs")
+    assert [row["status"] for row in rows] == ["finished"]
 
 
 def test_without_the_extra_it_says_which(monkeypatch):
