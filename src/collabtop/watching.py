@@ -11,9 +11,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import webbrowser
 from contextlib import suppress
-from functools import cache
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
@@ -25,13 +25,14 @@ def open_page(log: str | PathLike[str] | None = None, *, in_browser: bool = True
     """Show a run in this process's page; its address, and the log to write (a temporary one, where none is given).
 
     The page is started at the first call, and said on stderr. It lists all runs that were shown, and stays as long
-    as this process goes on or somebody looks at it.
+    as this process goes on or somebody looks at it. If somebody ended it, another one is started.
     """
     need_watch_extra()
-    page = _page(in_browser)
-    path = page.new_log() if log is None else Path(log).absolute()
-    if log is not None:
-        page.show(path)
+    with _lock:
+        page = _page(in_browser)
+        path = page.new_log() if log is None else Path(log).absolute()
+        if log is not None:
+            page.show(path)
     return page.url, path
 
 
@@ -60,6 +61,21 @@ class _PageProcess:
             with suppress(webbrowser.Error):
                 webbrowser.open(self.url)
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is gone, or about to go: its folder is the last thing that it takes away."""
+        return self._process.poll() is not None or not self._folder.exists()
+
+    def close(self) -> None:
+        """End what is left of it; somebody may have removed the folder of one that is still there."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.terminate()
+        self._process.wait()
+        self._process.stdout.close()
+        with suppress(OSError):  # nobody reads it any more
+            self._process.stdin.close()
+
     def new_log(self) -> Path:
         self._runs += 1
         return self._folder / f"run-{self._runs}.ctlog"
@@ -71,9 +87,19 @@ class _PageProcess:
             self._process.stdin.flush()
 
 
-@cache
+_lock = threading.Lock()
+_pages: dict[bool, _PageProcess] = {}
+"""The page of this process, by whether it was to open in a browser."""
+
+
 def _page(in_browser: bool) -> _PageProcess:
-    return _PageProcess(in_browser)
+    page = _pages.get(in_browser)
+    if page is not None and page.has_ended:
+        page.close()
+    elif page is not None:
+        return page
+    _pages[in_browser] = _PageProcess(in_browser)
+    return _pages[in_browser]
 
 
 def has_screen() -> bool:

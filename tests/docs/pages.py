@@ -72,12 +72,13 @@ def files(page: Path) -> dict[str, str]:
 
 # Where commands are run that need more than a folder: by the first pattern that fits.
 ELSEWHERE = {
-    r"^(python3 -m venv|pip install) ": "test_commands.py, .ci/run",
-    r"\bray start |--team ray --address": "test_documented_ray.py",
-    r"^collabtop (coordinate|join) |^for site in ": "test_documented_sites.py",
+    r"^(python3 -m venv|pip install) ": ["tests/docs/test_commands.py", ".ci/run"],
+    r"\bray start |--team ray --address": ["tests/docs/test_documented_ray.py"],
+    r"^collabtop coordinate .*&$|^for site in ": ["tests/sites/test_documentation.py"],
+    r"^collabtop (coordinate|join) ": ["tests/docs/test_documented_sites.py"],
 }
 SLOW = r"^collabtop (reproduce|plan -n 588)"
-"""These take a minute each: `pytest -m long tests/docs`, which .ci/run does."""
+"""These take a minute each: `pytest -m slow tests/docs`, which .ci/run does."""
 
 
 def runs_elsewhere(command: str) -> bool:

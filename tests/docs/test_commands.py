@@ -12,7 +12,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from pages import PAGES, ROOT, SLOW, blocks, commands, files, runs_elsewhere
+from pages import ELSEWHERE, PAGES, ROOT, SLOW, blocks, commands, files, runs_elsewhere
 from typer.testing import CliRunner
 
 from collabtop.cli import app
@@ -136,6 +136,12 @@ def test_what_is_installed_has_a_name_in_the_package():
 
 def test_there_are_commands_to_run():
     assert sum(len(of_page(page, slow=False)) for page in PAGES) >= 15
+
+
+def test_what_is_said_to_be_run_elsewhere_is_on_a_page_and_there_is_such_a_place():
+    for pattern, places in ELSEWHERE.items():
+        assert any(re.search(pattern, it) for page in PAGES for it in commands(page)), pattern
+        assert all((ROOT / place).is_file() for place in places), places
 
 
 # -- what is named in passing

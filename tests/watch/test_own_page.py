@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -59,17 +60,17 @@ def own_page(tmp_path):
     """Start a page as a run does, in a folder of its own; one that nobody needs leaves after a tenth of a second."""
     started = []
 
-    def start(name="collabtop-watch-a"):
+    def start(name="collabtop-watch-a", program=("-m", "collabtop.watch"), is_served=True):
         folder = tmp_path / name
         folder.mkdir()
         (folder / "run-1.ctlog").touch()
-        command = [sys.executable, "-m", "collabtop.watch", str(folder), "0.1"]
+        command = [sys.executable, *program, str(folder), "0.1"]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         started.append(subprocess.Popen(command, start_new_session=True, **pipes))
-        assert started[-1].stdout.readline().startswith("http://127.0.0.1:")
-        ends = time.monotonic() + 10
-        while not (folder / "page").exists() and time.monotonic() < ends:
-            time.sleep(0.02)
+        url = started[-1].stdout.readline().strip()
+        assert url.startswith("http://127.0.0.1:")
+        if is_served:
+            ask(url + "api/runs")  # answered when it has begun to serve
         return started[-1], folder
 
     yield start
@@ -87,6 +88,27 @@ def test_a_page_takes_its_folder_away_when_its_run_is_over_or_it_is_told_to_end(
     assert not folder.exists()
 
 
+TOLD_AT_ONCE = """
+import signal, sys
+from collabtop.watch import __main__ as page
+
+class ToldAtOnce(page.Page):
+    def serve(self, while_):
+        signal.raise_signal(signal.{name})  # its address is out, its server not up
+        super().serve(while_)
+
+page.Page = ToldAtOnce
+page.main(sys.argv[1], float(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_page_that_is_told_to_end_before_it_serves_ends_too(own_page, name):
+    process, folder = own_page(program=("-c", TOLD_AT_ONCE.format(name=name)), is_served=False)
+    assert process.wait(10) == 0
+    assert not folder.exists()
+
+
 def test_what_a_killed_page_left_is_taken_away_by_the_next_one(own_page):
     killed, folder = own_page("collabtop-watch-a")
     _, used = own_page("collabtop-watch-b")
@@ -101,10 +123,68 @@ def test_what_a_killed_page_left_is_taken_away_by_the_next_one(own_page):
     assert used.exists()  # its page is there
 
 
+BEING_BORN = """
+import sys
+from pathlib import Path
+from collabtop.watch import __main__ as page
+
+lock_file = page.lock_file
+
+def lock_late(file):
+    page.take_away_what_others_left(Path(sys.argv[1]).with_name("another"))  # as another page does that begins now
+    return lock_file(file)
+
+page.lock_file = lock_late
+page.main(sys.argv[1], float(sys.argv[2]))
+"""
+
+
+def test_a_page_that_is_just_starting_keeps_its_folder(own_page):
+    _, folder = own_page(program=("-c", BEING_BORN))
+    assert (folder / "run-1.ctlog").exists()
+
+
 def test_watching_changes_nothing_in_a_run(tmp_path):
     arms = ct.BernoulliArms([0.2, 0.9, 0.5])
     asked = {"agents": 2, "horizon": 90, "seed": 1}
     assert ct.identify(arms, 1, **asked, watch=True) == ct.identify(arms, 1, **asked)
+
+
+@pytest.fixture
+def pages(monkeypatch):
+    """The pages of this process; those that a test starts end with it."""
+    started = {}
+    monkeypatch.setattr("collabtop.watching._pages", started)
+    yield started
+    for page in started.values():
+        page.close()
+
+
+@pytest.mark.parametrize(
+    ("end", "log"),
+    [
+        (lambda page: page._process.terminate(), None),
+        (lambda page: page._process.kill(), "mine.ctlog"),
+        (lambda page: shutil.rmtree(page._folder), None),
+    ],
+    ids=["ended", "killed", "without its folder"],
+)
+def test_after_somebody_ended_the_page_the_next_run_has_a_new_one(pages, end, log, tmp_path):
+    arms = ct.BernoulliArms([0.2, 0.9, 0.5])
+    asked = {"agents": 2, "horizon": 90, "seed": 1, "watch": True}
+    result = ct.identify(arms, 1, **asked)
+    [ended] = pages.values()
+    end(ended)
+    until = time.monotonic() + 20
+    while not ended.has_ended and time.monotonic() < until:
+        time.sleep(0.02)
+    assert ct.identify(arms, 1, **asked, checkpoint=log and tmp_path / log) == result
+    [page] = pages.values()
+    assert page.url != ended.url
+    rows = []
+    while not rows and time.monotonic() < until:
+        rows = ask(page.url + "api/runs")
+    assert [row["status"] for row in rows] == ["finished"]
 
 
 def test_without_the_extra_it_says_which(monkeypatch):

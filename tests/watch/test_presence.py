@@ -5,7 +5,7 @@ from __future__ import annotations
 from half_a_run import half, logged, rewritten
 
 import collabtop as ct
-from collabtop.protocol.log import Exchange, Header, Presence, read_log
+from collabtop.protocol.log import Exchange, Finished, Header, Presence, read_log
 from collabtop.watch.runs import WatchedRun
 from collabtop.watch.views import summary, view
 
@@ -50,6 +50,11 @@ def test_when_a_run_over_sites_stops_only_those_that_were_away_are_lost(half):
     assert states(path) == ["idle", "idle", "lost", "idle"]
 
 
+def test_when_a_run_is_finished_nobody_is_away_any_more(half):
+    notes = (Presence([2], "away", 1.9e9), Presence([3], "lost", 1.9e9), Finished([10, 11]))
+    assert states(half(*notes)) == ["idle", "idle", "idle", "lost"]
+
+
 def test_a_run_that_went_on_without_an_agent_is_told_as_it_was(tmp_path):
     path = tmp_path / "run.ctlog"
     result = logged(path, team=Losing())
@@ -59,6 +64,19 @@ def test_a_run_that_went_on_without_an_agent_is_told_as_it_was(tmp_path):
     assert again == result
     assert (again.ledger, again.lost, again.warnings) == (result.ledger, result.lost, result.warnings)
     assert view(run)["agents"]["state"] == ["idle", "lost", "idle", "idle"]  # its log says so by what is missing
+
+
+def test_another_run_under_the_same_name_is_told_as_if_nobody_had_been_lost_before(tmp_path):
+    path = tmp_path / "run.ctlog"
+    logged(path, team=Losing())
+    run = watched(path)
+    result = logged(tmp_path / "other.ctlog")
+    (tmp_path / "other.ctlog").replace(path)
+    run._read_at = 0.0
+    run.read_on(closer=True)
+    assert run.replay._team.may_lose is False
+    assert run.result() == result
+    assert view(run)["agents"]["state"] == ["idle"] * 4
 
 
 def test_notes_on_agents_change_nothing_in_a_run_that_goes_on(tmp_path):

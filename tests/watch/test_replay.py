@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from collabtop.protocol.log import Exchange, read_log
 from collabtop.protocol.scoreboard import ACCEPTED, REJECTED
 from collabtop.watch.replay import INSIDE, Replay
 from collabtop.watch.runs import WatchedRun
+from collabtop.watch.yardsticks import rival_of
 
 MEANS = np.linspace(0.1, 0.9, 40)
 ONE_AGENT = ("sar", "sequential-halving", "kl-lucb")
@@ -130,3 +132,29 @@ def test_a_run_goes_on_being_resumable_while_it_is_looked_at(tmp_path):
     run.read_on(closer=True)
     assert run.status == "finished"
     assert run.result() == result
+
+
+def test_beside_a_run_stands_its_own_rival_also_if_that_of_the_log_before_is_found_later(tmp_path, monkeypatch):
+    path = tmp_path / "run.ctlog"
+    threads, may_go_on = [], threading.Event()
+
+    def slow_at_first(header, *, iid):
+        threads.append(threading.current_thread())
+        if header.horizon == 4_000:
+            may_go_on.wait(10)
+        return rival_of(header, iid=iid)
+
+    monkeypatch.setattr("collabtop.watch.runs.rival_of", slow_at_first)
+    logged(path)
+    run = watched(path)
+    logged(tmp_path / "other.ctlog", horizon=2_000)
+    (tmp_path / "other.ctlog").replace(path)
+    run._read_at = 0.0
+    run.read_on(closer=True)
+    while run.rival is None:
+        pass
+    may_go_on.set()
+    for thread in threads:
+        thread.join(10)
+    assert len(threads) == 2
+    assert run.rival == rival_of(run.header, iid=True)

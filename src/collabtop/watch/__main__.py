@@ -21,23 +21,23 @@ from collabtop.watch.serving import Page
 
 _SECONDS_ALONE = 20.0
 _MARK = "page"
-"""A file in the folder of a page that its process keeps locked."""
+"""A file in the folder of a page that its process keeps locked, and has done so since there is something in it."""
 
 
 def main(folder: str, seconds_alone: float = _SECONDS_ALONE) -> None:
     """Serve the runs of a folder, which is taken away in the end, and the paths that come."""
-    # The server ends in good order when it is told to, and then raises the signal again, which would end us too early.
-    signal.signal(signal.SIGTERM, lambda *_: None)
     page = Page(Runs([folder]))
+    # Told to end, it stops in good order, also before the server is up. The server has handlers of its own, and raises
+    # the signal again when it is done, which must not end us before the folder is away.
+    for told in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(told, lambda *_: page.stop())
     starter_is_gone = threading.Event()
-    print(page.url, flush=True)
 
     def read_paths() -> None:
         for line in sys.stdin:
             page.runs.add(line.rstrip("\n"))
         starter_is_gone.set()
 
-    threading.Thread(target=read_paths, daemon=True).start()
     last_seen = time.monotonic()
 
     def is_needed() -> bool:
@@ -49,6 +49,9 @@ def main(folder: str, seconds_alone: float = _SECONDS_ALONE) -> None:
     try:
         with (Path(folder) / _MARK).open("w") as mark:
             lock_file(mark)
+            print("locked", file=mark, flush=True)  # only now: another page may look at any moment
+            print(page.url, flush=True)
+            threading.Thread(target=read_paths, daemon=True).start()
             take_away_what_others_left(Path(folder))
             page.serve(is_needed)
     finally:
@@ -58,8 +61,8 @@ def main(folder: str, seconds_alone: float = _SECONDS_ALONE) -> None:
 def take_away_what_others_left(folder: Path) -> None:
     """Remove the folders of pages that were killed; one whose run still goes on is left alone."""
     for other in folder.parent.glob("collabtop-watch-*"):
-        with suppress(OSError):  # somebody else's
-            if other == folder or other.is_symlink() or not (other / _MARK).exists():
+        with suppress(OSError):  # somebody else's, or one without a mark yet
+            if other == folder or other.is_symlink() or not (other / _MARK).stat().st_size:
                 continue
             if all(is_in_use(file) is False for file in (other / _MARK, *other.glob("*.ctlog"))):
                 shutil.rmtree(other, ignore_errors=True)

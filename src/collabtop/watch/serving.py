@@ -69,7 +69,7 @@ class Page:
         self._uvicorn.should_exit = True
 
     def _stop_when(self, while_: Callable[[], bool]) -> None:
-        while while_():
+        while not self._uvicorn.should_exit and while_():
             time.sleep(0.5)
         self.stop()
 

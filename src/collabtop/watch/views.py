@@ -167,9 +167,11 @@ def _agent_state(run: WatchedRun, agent: int, asked: bool, late: bool) -> str:
     reach, status = run.tally.reach.get(agent), run.status
     if reach == "lost" or (reach == "away" and status == "stopped"):
         return LOST
+    if status == "finished":  # nobody waits any more for those that are away
+        return IDLE
     if reach == "away":
         return AWAY
-    if not asked or status == "finished":
+    if not asked:
         return IDLE
     if status != "running":  # agents of its process went with it; those elsewhere wait for it to come back
         return IDLE if run.tally.sites else LOST
