@@ -26,7 +26,7 @@ def whole_number(name: str, value: Any, least: int) -> int:
     except TypeError:
         number = None
     if number is None or isinstance(value, bool | np.bool_) or number < least:
-        raise InputError(f"{name} is {value!r:.80}, but a whole number of at least {least} is needed")
+        raise InputError(f"{name} is {_shown(value)}, but a whole number of at least {least} is needed")
     return number
 
 
@@ -37,9 +37,10 @@ def real_number(name: str, value: Any) -> float:
     Traceback (most recent call last):
     collabtop.errors.InputError: gap is 'wide', but a number is needed
     """
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or math.isnan(value):
-        raise InputError(f"{name} is {value!r:.80}, but a number is needed")
-    return float(value)
+    number = _as_float(name, value)
+    if math.isnan(number):
+        raise InputError(f"{name} is {_shown(value)}, but a number is needed")
+    return number
 
 
 def positive_number(name: str, value: Any, of: str = "") -> float:
@@ -49,6 +50,24 @@ def positive_number(name: str, value: Any, of: str = "") -> float:
     Traceback (most recent call last):
     collabtop.errors.InputError: wait is 0, but a positive number of seconds is needed
     """
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
-        raise InputError(f"{name} is {value!r:.80}, but a positive number{f' of {of}' if of else ''} is needed")
-    return float(value)
+    number = _as_float(name, value)
+    if not 0 < number < math.inf:
+        raise InputError(f"{name} is {_shown(value)}, but a positive number{f' of {of}' if of else ''} is needed")
+    return number
+
+
+def _as_float(name: str, value: Any) -> float:
+    """A number as a float, and what is none as NaN."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(f"{name} is {_shown(value)}, but a number of less than 300 digits is needed") from None
+
+
+def _shown(value: Any) -> str:
+    try:
+        return f"{value!r:.80}"
+    except ValueError:  # Python writes out no whole number of more than 4,300 digits
+        return "a number of thousands of digits"
