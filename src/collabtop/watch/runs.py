@@ -102,7 +102,7 @@ class WatchedRun:
         self.tally.take(record)
         if self._closer and isinstance(record, Header):
             self.replay = Replay(record, may_lose=self._may_lose)
-            threading.Thread(target=self._find_rival, args=(record,), daemon=True).start()
+            threading.Thread(target=self._find_rival, args=(record, self.version), daemon=True).start()
 
     def _begin_again(self, *, closer: bool, rewind: bool = True) -> None:
         if self.replay is not None:
@@ -113,11 +113,14 @@ class WatchedRun:
         self._unread.clear()
         if rewind:
             self._follower, self._read_at = LogFollower(self.path), 0.0
+        else:
+            self._may_lose = False  # that was about the log before
 
-    def _find_rival(self, header: Header) -> None:
+    def _find_rival(self, header: Header, version: int) -> None:
         rival = rival_of(header, iid=is_iid(header))
         with self.lock:
-            self.rival = rival
+            if version == self.version:  # else it may be another log by now, whose own rival was quicker
+                self.rival = rival
 
     # -- what is known
 
