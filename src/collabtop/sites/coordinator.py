@@ -101,14 +101,11 @@ class Coordinator:
         self._on_event = None  # who leaves now is none of anybody's business
         if finished:
             deadline = time.monotonic() + min(_LINGER, self._terms.grace)
-            told: set[str] = set()
-            while len(told) < len(self._desks):
-                for desk in self._desks:
-                    if desk.session is not None and desk.name not in told:
-                        told.add(desk.name)
-                        await desk.session.close(Done())
-                    elif desk.out is not None or not desk.seen:
-                        told.add(desk.name)
+            untold = [desk for desk in self._desks if desk.session is not None or (desk.seen and desk.out is None)]
+            while untold:
+                here = [desk.session for desk in untold if desk.session is not None]
+                untold = [desk for desk in untold if desk.session is None and desk.out is None]
+                await asyncio.gather(*(session.close(Done()) for session in here))
                 if time.monotonic() > deadline:
                     break
                 await asyncio.sleep(0.05)
