@@ -184,8 +184,8 @@ class SitesTeam(Team):
         return self._loop.run(self._coordinator.exchange(requests))
 
     def finish(self) -> None:
-        """Tell the sites when closing."""
-        self._finished = True
+        """Tell the sites when closing. Whether they come or go is no longer written down: the answer is the last."""
+        self._finished, self._log = True, None
 
     def close(self) -> None:
         """Close the port. Sites that were not told that all is done wait for a coordinator to come back."""
@@ -195,10 +195,12 @@ class SitesTeam(Team):
             try:
                 if self._coordinator is not None:
                     loop.run(self._coordinator.stop(finished=self._finished))
-                loop.run(port.close())
-            finally:
+            finally:  # Ctrl-C in one of these waits must not keep the next from its turn
                 self._coordinator = None
-                loop.close()
+                try:
+                    loop.run(port.close())
+                finally:
+                    loop.close()
 
     def _hear(self, event: Event) -> None:
         """A site comes or goes: those who watch the log are told, and whoever asked to be."""
