@@ -189,12 +189,8 @@ def _result(plan: RunPlan, arms: Arms, team: Team, note_answer: Callable[[Result
     problem, chosen = plan.problem, plan.algorithm
     mirrored = 2 * problem.m > problem.n  # look for the n - m worst instead, and return the rest
     inner = Problem(problem.n, problem.n - problem.m if mirrored else problem.m, problem.agents, problem.horizon)
-    if team.may_lose and not chosen.survives_loss:
-        raise SettingError(
-            f"on_lost is 'go-on', but {chosen.title} cannot go on without an agent: use 'fail', or one of "
-            "frugal-top, frugal-top-noniid, collab-top-iid, collab-top-noniid and uniform"
-        )
     try:
+        _check_loss(team, chosen)  # in here, since a team may have taken its port before
         team.start(arms, Setup(inner, plan.seed, mirrored, chosen.title, chosen.options))
         board = _run(chosen, team, inner, plan.seed)
         result = _told(plan, inner, arms, team, board, mirrored=mirrored)
@@ -203,6 +199,14 @@ def _result(plan: RunPlan, arms: Arms, team: Team, note_answer: Callable[[Result
     finally:
         team.close()  # which may take its time: sites that are just coming back are waited for
     return result
+
+
+def _check_loss(team: Team, algorithm: Algorithm) -> None:
+    if team.may_lose and not algorithm.survives_loss:
+        raise SettingError(
+            f"on_lost is 'go-on', but {algorithm.title} cannot go on without an agent: use 'fail', or one of "
+            "frugal-top, frugal-top-noniid, collab-top-iid, collab-top-noniid and uniform"
+        )
 
 
 def _told(plan: RunPlan, inner: Problem, arms: Arms, team: Team, board: Scoreboard, *, mirrored: bool) -> Result:

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from threading import Lock
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import msgspec
 
@@ -77,12 +77,12 @@ class SitesTeam(Team):
     >>> import collabtop as ct
     >>> folder = tempfile.mkdtemp()
     >>> _ = ct.make_certificates(folder, ["north", "south"])
-    >>> team = ct.SitesTeam(["north", "south"], listen="localhost:0", cert=f"{folder}/coordinator.pem")
     >>> def site(name):
     ...     ct.join(f"localhost:{team.port}", ct.BernoulliArms([0.9, 0.5, 0.4]), cert=f"{folder}/{name}.pem")
-    >>> for name in ("north", "south"):
-    ...     threading.Thread(target=site, args=[name]).start()
-    >>> ct.identify(ct.RemoteArms(3), m=1, agents=2, horizon=300, algorithm="uniform", seed=1, team=team).top
+    >>> with ct.SitesTeam(["north", "south"], listen="localhost:0", cert=f"{folder}/coordinator.pem") as team:
+    ...     for name in ("north", "south"):
+    ...         threading.Thread(target=site, args=[name]).start()
+    ...     ct.identify(ct.RemoteArms(3), m=1, agents=2, horizon=300, algorithm="uniform", seed=1, team=team).top
     [0]
     """
 
@@ -124,7 +124,11 @@ class SitesTeam(Team):
 
     @property
     def port(self) -> int:
-        """The port that sites dial; where 0 was given, a free one is taken when this is first asked."""
+        """The port that sites dial; where 0 was given, a free one is taken when this is first asked.
+
+        A run gives it back at its end. `with SitesTeam(...) as team:` gives it back in any case, also where
+        `identify` refuses an argument and there is no run.
+        """
         if not self._listen[1]:
             self._take_port()
         return self._listen[1]
@@ -201,6 +205,12 @@ class SitesTeam(Team):
                     loop.run(port.close())
                 finally:
                     loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _hear(self, event: Event) -> None:
         """A site comes or goes: those who watch the log are told, and whoever asked to be."""
