@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import time
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -143,7 +142,7 @@ class Coordinator:
                 if now - desk.gone_since > self._terms.grace:
                     said = f"site {desk.name} has been gone for {self._terms.grace:g} s"
                     self._lose(desk, SiteError(f"{said}; when it is back, the same command goes on from the log"))
-            elif now - (pending.sent_at or now) > (self._terms.answer_within or math.inf):
+            elif self._terms.answer_within is not None and now - (pending.sent_at or now) > self._terms.answer_within:
                 self._lose(desk, SiteError(f"site {desk.name} gave no answer in {self._terms.answer_within:g} s"))
         if any(self._by_agent[agent].session is None for agent, it in self._pending.items() if not it.reply.done()):
             self._transport.absent += _TICK
