@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
 from os import PathLike
@@ -151,12 +152,7 @@ def run_plan(
         watcher = stack.enter_context(progress_display(on_event)) if progress else on_event
         failures = plan.arms.policy.failures if isinstance(plan.arms, CalledArms) else ""
         tape = Tape(log, watcher, log.records if log else (), failures)
-        result = _recorded_run(plan, log, tape, watched=watcher is not None)
-        if log is not None and not any(isinstance(record, Finished) for record in log.records):
-            log.note_time()
-            log.append(Finished(result.top_indices), sync=True)
-        tape.tell(RunEnded(tuple(result.top_indices), result.time, result.pulls, result.words))
-    return result
+        return _recorded_run(plan, log, tape, watched=watcher is not None)
 
 
 def _recorded_run(plan: RunPlan, log: RunLog | None, tape: Tape, *, watched: bool) -> Result:
@@ -173,7 +169,7 @@ def _recorded_run(plan: RunPlan, log: RunLog | None, tape: Tape, *, watched: boo
     tape.tell(start)
     plan.arms.open()
     try:
-        result = _result(plan, arms, team)
+        result = _result(plan, arms, team, partial(_note_answer, log, tape))
     finally:
         plan.arms.close()
     result.failures = {plan.arms.label(arm): count for arm, count in sorted(tape.failed.items())}
@@ -181,22 +177,40 @@ def _recorded_run(plan: RunPlan, log: RunLog | None, tape: Tape, *, watched: boo
     return result
 
 
-def _result(plan: RunPlan, arms: Arms, team: Team) -> Result:
+def _note_answer(log: RunLog | None, tape: Tape, result: Result) -> None:
+    """The answer is known: whoever watches learns it now, and nothing that goes wrong later on can undo it."""
+    if log is not None and not any(isinstance(record, Finished) for record in log.records):
+        log.note_time()
+        log.append(Finished(result.top_indices), sync=True)
+    tape.tell(RunEnded(tuple(result.top_indices), result.time, result.pulls, result.words))
+
+
+def _result(plan: RunPlan, arms: Arms, team: Team, note_answer: Callable[[Result], None]) -> Result:
     problem, chosen = plan.problem, plan.algorithm
     mirrored = 2 * problem.m > problem.n  # look for the n - m worst instead, and return the rest
     inner = Problem(problem.n, problem.n - problem.m if mirrored else problem.m, problem.agents, problem.horizon)
-    if team.may_lose and not chosen.survives_loss:
-        raise SettingError(
-            f"on_lost is 'go-on', but {chosen.title} cannot go on without an agent: use 'fail', or one of "
-            "frugal-top, frugal-top-noniid, collab-top-iid, collab-top-noniid and uniform"
-        )
     try:
+        _check_loss(team, chosen)  # in here, since a team may have taken its port before
         team.start(arms, Setup(inner, plan.seed, mirrored, chosen.title, chosen.options))
         board = _run(chosen, team, inner, plan.seed)
-        batches = team.seen()
+        result = _told(plan, inner, arms, team, board, mirrored=mirrored)
         team.finish()
+        note_answer(result)
     finally:
-        team.close()
+        team.close()  # which may take its time: sites that are just coming back are waited for
+    return result
+
+
+def _check_loss(team: Team, algorithm: Algorithm) -> None:
+    if team.may_lose and not algorithm.survives_loss:
+        raise SettingError(
+            f"on_lost is 'go-on', but {algorithm.title} cannot go on without an agent: use 'fail', or one of "
+            "frugal-top, frugal-top-noniid, collab-top-iid, collab-top-noniid and uniform"
+        )
+
+
+def _told(plan: RunPlan, inner: Problem, arms: Arms, team: Team, board: Scoreboard, *, mirrored: bool) -> Result:
+    problem, chosen = plan.problem, plan.algorithm
     result = Result(
         algorithm=chosen.title,
         options=chosen.options,
@@ -211,7 +225,7 @@ def _result(plan: RunPlan, arms: Arms, team: Team) -> Result:
         estimates=board.verdict(mirrored=mirrored),
         rounds=team.meter.rounds(),
         ledger=team.meter.ledger(),
-        observe=partial(observed_of, batches, problem.n, mirrored=mirrored),
+        observe=partial(observed_of, team.seen(), problem.n, mirrored=mirrored),
     )
     result.lost = tuple(sorted(team.lost))
     if plan.budget is not None and plan.costs is not None:

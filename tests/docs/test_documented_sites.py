@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -21,19 +20,18 @@ COORDINATES = {it for page in PAGES for it in commands(page) if re.search(r"^col
 
 
 def test_sites_join_with_the_commands_of_the_pages(tmp_path):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
     (tmp_path / "run.toml").write_text(RUN)
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
-    def start(command, folder):
-        return subprocess.Popen(["bash", "-c", command.replace("7443", port)], cwd=folder, env=environment)
+    def start(command, folder, **more):
+        return subprocess.Popen(["bash", "-c", command], cwd=folder, env=environment, **more)
 
     assert start("collabtop certs certs north south", tmp_path).wait(30) == 0
     [coordinate] = COORDINATES
     with ExitStack() as stack:
-        running = [stack.enter_context(start(coordinate, tmp_path))]
+        said = {"stderr": subprocess.PIPE, "text": True}
+        running = [stack.enter_context(start(coordinate.replace(":7443", ":0"), tmp_path, **said))]
+        port = re.fullmatch(r"listening on \S+:(\d+)\n", running[0].stderr.readline())[1]
         for site, (page, join) in zip(("north", "south"), JOINS, strict=True):  # a site with each page's command
             folder = tmp_path / site  # a machine of its own: its two files and the authority's certificate
             folder.mkdir()
@@ -41,7 +39,7 @@ def test_sites_join_with_the_commands_of_the_pages(tmp_path):
                 shutil.copy(tmp_path / "certs" / name, folder)
             for name, text in files(page).items():
                 (folder / name).write_text(text)
-            command = join.replace("coordinator.example.org", "localhost").replace("north", site)
+            command = join.replace("coordinator.example.org:7443", f"localhost:{port}").replace("north", site)
             running.append(stack.enter_context(start(command, folder)))
         try:
             assert [process.wait(60) for process in running] == [0, 0, 0]

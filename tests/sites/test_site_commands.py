@@ -52,7 +52,15 @@ def run_file(tmp_path):
         (GOOD.replace('"north"', '"no/rth"'), "site is 'no/rth', but a name of"),
         (GOOD.replace('"north"', '"south"'), "the same name twice"),
         (GOOD.replace('"north"', '"authority"'), "choose another"),
-        (GOOD.replace("agents = 2", "agents = 0"), "at least 1 is needed"),
+        (
+            GOOD.replace("agents = 2", "agents = 0"),
+            "the number of agents of site 'south' is 0, but a whole number of at",
+        ),
+        (GOOD + "grace = inf", "grace is inf, but a positive number of seconds is needed"),
+        (GOOD + "wait = -1", "wait is -1.0, but a positive number of seconds is needed"),
+        (GOOD + "answer_within = 0", "answer_within is 0.0, but a positive number of seconds is needed"),
+        (GOOD + "keepalive = nan", "keepalive is nan, but a positive number of seconds is needed"),
+        (GOOD + "wait = true", "Expected `float"),
     ],
 )
 def test_a_run_file_is_read_strictly(run_file, text, said):

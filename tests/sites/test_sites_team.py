@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from at_the_end import MEANS, RUN, site1_gone_at_the_end
 from in_threads import ThreadSites
-from proxy import Proxy
 
 import collabtop as ct
-from collabtop.events import SiteChanged
+from collabtop.events import RunEnded
+from collabtop.protocol.log import Finished, read_log
+from collabtop.sites.desks import Session
+from collabtop.sites.frames import Done
 from collabtop.testing import check_team
 
 
@@ -50,38 +53,71 @@ def test_a_free_port_is_taken_when_it_is_asked_for_and_given_back(certs):
         run(second)
 
 
-class LastToAnswer(ct.BernoulliArms):
-    """Arms of a site that answers when another one has answered, and has lost its connection after that."""
+def coordinators():
+    return [thread for thread in threading.enumerate() if thread.name == "collabtop coordinator"]
 
-    def pull(self, arms, times, draws):
-        while self.team._coordinator._states[1].last < 1:
-            time.sleep(0.01)
-        self.link.cut()
-        assert self.gone.wait(30)
-        threading.Timer(0.5, self.link.heal).start()
-        return super().pull(arms, times, draws)
+
+def test_a_run_that_is_refused_for_its_algorithm_gives_the_port_back(certs):
+    team = ct.SitesTeam(["site0"], listen="localhost:0", cert=certs / "coordinator.pem", on_lost="go-on")
+    assert team.port
+    assert coordinators()
+    with pytest.raises(ct.SettingError, match="kzz cannot go on"):
+        ct.identify(ct.RemoteArms(64), 1, agents=1, horizon=9_000, algorithm="kzz", team=team)
+    assert not coordinators()
+
+
+def test_with_the_port_is_given_back_whatever_was_refused(certs):
+    settings = {"cert": certs / "coordinator.pem", "wait": 0.1}
+    with ct.SitesTeam(["site0"], listen="localhost:0", **settings) as team:
+        assert team.port
+        with pytest.raises(ct.InputError, match="m is 4"):
+            ct.identify(ct.RemoteArms(3), 4, agents=1, horizon=30, team=team)
+        assert coordinators()
+    assert not coordinators()
+    again = ct.SitesTeam(["site0"], listen=f"localhost:{team.port}", **settings)
+    with pytest.raises(ct.SiteError, match="did not come"):
+        ct.identify(ct.RemoteArms(3), 1, agents=1, horizon=30, seed=1, team=again)
 
 
 def test_a_site_that_is_gone_when_the_answer_is_found_is_told_when_it_is_back(certs):
-    arms = LastToAnswer([0.9, 0.1])
-    arms.gone = threading.Event()
-
-    def watch(event):
-        if isinstance(event, SiteChanged) and (event.site, event.state) == ("site1", "gone"):
-            arms.gone.set()
-
-    run = {"m": 1, "agents": 2, "horizon": 60, "algorithm": "uniform", "seed": 1}
-    arms.team = ct.SitesTeam(
-        ["site0", "site1"], listen="localhost:0", cert=certs / "coordinator.pem", keepalive=0.5, on_event=watch
-    )
-    arms.link = Proxy(arms.team.port)
-    sites = [(arms.team.port, arms, "site0"), (arms.link.port, ct.BernoulliArms(arms.means), "site1")]
-    with ThreadPoolExecutor() as pool:
-        joined = [
-            pool.submit(ct.join, f"localhost:{port}", theirs, cert=certs / f"{name}.pem", give_up=60)
-            for port, theirs, name in sites
-        ]
-        result = ct.identify(ct.RemoteArms(2), **run, team=arms.team)
+    with site1_gone_at_the_end(certs, heal_after=0.5) as (team, joined):
+        result = ct.identify(ct.RemoteArms(2), **RUN, team=team)
         assert [one.result(60).answers for one in joined] == [1, 1]
-    arms.link.close()
-    assert result == ct.identify(ct.BernoulliArms(arms.means), **run)
+    assert result == ct.identify(ct.BernoulliArms(MEANS), **RUN)
+
+
+def test_ctrl_c_while_a_site_is_waited_for_at_the_end_loses_neither_the_answer_nor_the_port(certs, tmp_path):
+    log, told = tmp_path / "run.ctlog", []
+
+    def interrupt(event):
+        if isinstance(event, RunEnded):
+            told.extend(read_log(log))
+            threading.Timer(0.5, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT]).start()
+
+    with site1_gone_at_the_end(certs, give_up=1) as (team, joined):
+        with pytest.raises(KeyboardInterrupt):
+            ct.identify(ct.RemoteArms(2), **RUN, team=team, checkpoint=log, on_event=interrupt)
+        assert joined[0].result(60).answers == 1
+        with pytest.raises(ct.SiteError, match="no coordinator"):
+            joined[1].result(60)
+    expected = ct.identify(ct.BernoulliArms(MEANS), **RUN)
+    assert told[-1] == read_log(log)[-1] == Finished(expected.top_indices)
+    assert not coordinators()
+    again = ct.SitesTeam(["site0", "site1"], listen=f"localhost:{team.port}", cert=certs / "coordinator.pem")
+    assert ct.identify(ct.RemoteArms(2), **RUN, team=again, checkpoint=log) == expected
+
+
+def test_all_sites_are_told_the_end_at_the_same_time(certs, monkeypatch):
+    under_way, most, close = [], [], Session.close
+
+    async def slowly(session, frame=None):
+        if isinstance(frame, Done):
+            under_way.append(session)
+            await asyncio.sleep(0.2)  # as when a link takes no more for now
+            most.append(len(under_way))
+        await close(session, frame)
+
+    monkeypatch.setattr(Session, "close", slowly)
+    arms = ct.BernoulliArms(MEANS)
+    ct.identify(arms, 1, agents=5, horizon=60, algorithm="uniform", seed=1, team=ThreadSites(certs))
+    assert most == [5] * 5

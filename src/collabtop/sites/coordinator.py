@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import time
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -101,14 +100,11 @@ class Coordinator:
         self._on_event = None  # who leaves now is none of anybody's business
         if finished:
             deadline = time.monotonic() + min(_LINGER, self._terms.grace)
-            told: set[str] = set()
-            while len(told) < len(self._desks):
-                for desk in self._desks:
-                    if desk.session is not None and desk.name not in told:
-                        told.add(desk.name)
-                        await desk.session.close(Done())
-                    elif desk.out is not None or not desk.seen:
-                        told.add(desk.name)
+            untold = [desk for desk in self._desks if desk.session is not None or (desk.seen and desk.out is None)]
+            while untold:
+                here = [desk.session for desk in untold if desk.session is not None]
+                untold = [desk for desk in untold if desk.session is None and desk.out is None]
+                await asyncio.gather(*(session.close(Done()) for session in here))
                 if time.monotonic() > deadline:
                     break
                 await asyncio.sleep(0.05)
@@ -146,7 +142,7 @@ class Coordinator:
                 if now - desk.gone_since > self._terms.grace:
                     said = f"site {desk.name} has been gone for {self._terms.grace:g} s"
                     self._lose(desk, SiteError(f"{said}; when it is back, the same command goes on from the log"))
-            elif now - (pending.sent_at or now) > (self._terms.answer_within or math.inf):
+            elif self._terms.answer_within is not None and now - (pending.sent_at or now) > self._terms.answer_within:
                 self._lose(desk, SiteError(f"site {desk.name} gave no answer in {self._terms.answer_within:g} s"))
         if any(self._by_agent[agent].session is None for agent, it in self._pending.items() if not it.reply.done()):
             self._transport.absent += _TICK

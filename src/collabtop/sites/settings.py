@@ -15,7 +15,7 @@ from collabtop.events import OnEvent
 from collabtop.protocol.log import Finished, read_log
 from collabtop.result import Result
 from collabtop.run import identify
-from collabtop.sites.team import RemoteArms, SitesTeam, roster
+from collabtop.sites.team import RemoteArms, SitesTeam, check_terms, roster
 
 OnLost = Literal["fail", "go-on"]
 
@@ -82,6 +82,7 @@ def read_run(path: str | PathLike[str]) -> RunSettings:
         table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         settings = msgspec.convert(table, RunSettings)
         roster(settings.roster())
+        check_terms(settings.wait, settings.grace, settings.answer_within, settings.keepalive, settings.on_lost)
     except OSError as error:
         raise FileError(f"{path}: {reason(error)}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from collabtop.arguments import positive_number, whole_number
 from collabtop.arms import Arms, PullPolicy
 from collabtop.arms.function import CalledArms, Pull
 from collabtop.errors import FileError, InputError
@@ -66,7 +67,7 @@ def join(
         policy: what happens to pulls that fail.
         journal: a folder for what is drawn and answered: a site that was killed goes on from it.
         audit: a file to which everything that leaves the site is written, in readable form, before it leaves.
-        min_batch: a mean over fewer pulls is not sent; 2 means that no single reward ever is.
+        min_batch: a mean over fewer pulls is not sent; 2 means that no single reward ever is, 1 allows it.
         run: the id of the run to take part in; left out, whichever the coordinator has.
         give_up: seconds without a coordinator after which the site gives up.
         keepalive: seconds between signs of life.
@@ -81,6 +82,9 @@ def join(
     with needs_sites_extra():
         from collabtop.sites.visiting import Visitor
     host_and_port("address", address)
+    min_batch = whole_number("min_batch", min_batch, least=1)
+    give_up = positive_number("give_up", give_up, of="seconds")
+    keepalive = positive_number("keepalive", keepalive, of="seconds")
     mine = _checked_arms(as_arms(arms, pull, policy), min_batch)
     files = read_files(cert, key, authority)
     name = certified_name(files, site, cert)
@@ -100,8 +104,6 @@ def join(
 
 
 def _checked_arms(arms: Arms, min_batch: int) -> Arms:
-    if min_batch < 1:
-        raise InputError(f"min_batch is {min_batch}, but at least 1 is needed")
     if min_batch > 1 and isinstance(arms, CalledArms) and arms.policy.failures == "skip":
         raise InputError(
             "failures is 'skip', but then a mean may be over fewer pulls than were made: use 'zero' or 'raise', or "

@@ -7,10 +7,11 @@ import secrets
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from threading import Lock
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import msgspec
 
+from collabtop.arguments import positive_number, whole_number
 from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Ints, Reals
 from collabtop.errors import FileError, InputError, ProtocolError
@@ -64,11 +65,11 @@ class SitesTeam(Team):
         cert: the coordinator's certificate, in PEM form.
         key: its key; left out, the file beside it with the ending `.key`.
         authority: the authority that sites' certificates must come from; left out, `authority.pem` beside it.
-        wait: seconds until all sites must be there; left out, as long as it takes.
+        wait: seconds until all sites must be there; None: as long as it takes.
         grace: seconds that a site may be gone later on before it counts as lost.
         on_lost: what becomes of the run then: `"fail"` (it can be resumed from its log), or `"go-on"` without the site,
             where the algorithm can; the result's warnings say so.
-        answer_within: seconds that a site may take for an answer while it is there; left out, as long as it takes.
+        answer_within: seconds that a site may take for an answer while it is there; None: as long as it takes.
         keepalive: seconds between signs of life; a frozen peer is noticed after about twice as long.
         on_event: called when the port is open (`events.Listening`), and when a site comes or goes
             (`events.SiteChanged`), the latter from a thread of the team's own.
@@ -77,12 +78,12 @@ class SitesTeam(Team):
     >>> import collabtop as ct
     >>> folder = tempfile.mkdtemp()
     >>> _ = ct.make_certificates(folder, ["north", "south"])
-    >>> team = ct.SitesTeam(["north", "south"], listen="localhost:0", cert=f"{folder}/coordinator.pem")
     >>> def site(name):
     ...     ct.join(f"localhost:{team.port}", ct.BernoulliArms([0.9, 0.5, 0.4]), cert=f"{folder}/{name}.pem")
-    >>> for name in ("north", "south"):
-    ...     threading.Thread(target=site, args=[name]).start()
-    >>> ct.identify(ct.RemoteArms(3), m=1, agents=2, horizon=300, algorithm="uniform", seed=1, team=team).top
+    >>> with ct.SitesTeam(["north", "south"], listen="localhost:0", cert=f"{folder}/coordinator.pem") as team:
+    ...     for name in ("north", "south"):
+    ...         threading.Thread(target=site, args=[name]).start()
+    ...     ct.identify(ct.RemoteArms(3), m=1, agents=2, horizon=300, algorithm="uniform", seed=1, team=team).top
     [0]
     """
 
@@ -107,11 +108,7 @@ class SitesTeam(Team):
             from collabtop.sites.desks import Terms
         self._sites = roster(sites)
         self._files = read_files(cert, key, authority)
-        for name, seconds in (("grace", grace), ("keepalive", keepalive)):
-            if not seconds > 0:
-                raise InputError(f"{name} is {seconds}, but a positive number of seconds is needed")
-        if on_lost not in ("fail", "go-on"):
-            raise InputError(f"on_lost is {on_lost!r}, but 'fail' or 'go-on' is needed")
+        check_terms(wait, grace, answer_within, keepalive, on_lost)
         self.may_lose = on_lost == "go-on"
         self._terms = Terms(wait, grace, answer_within, keepalive, self.may_lose)
         self._on_event = on_event
@@ -124,7 +121,11 @@ class SitesTeam(Team):
 
     @property
     def port(self) -> int:
-        """The port that sites dial; where 0 was given, a free one is taken when this is first asked."""
+        """The port that sites dial; where 0 was given, a free one is taken when this is first asked.
+
+        A run gives it back at its end. `with SitesTeam(...) as team:` gives it back in any case, also where
+        `identify` refuses an argument and there is no run.
+        """
         if not self._listen[1]:
             self._take_port()
         return self._listen[1]
@@ -184,8 +185,8 @@ class SitesTeam(Team):
         return self._loop.run(self._coordinator.exchange(requests))
 
     def finish(self) -> None:
-        """Tell the sites when closing."""
-        self._finished = True
+        """Tell the sites when closing. Whether they come or go is no longer written down: the answer is the last."""
+        self._finished, self._log = True, None
 
     def close(self) -> None:
         """Close the port. Sites that were not told that all is done wait for a coordinator to come back."""
@@ -195,10 +196,18 @@ class SitesTeam(Team):
             try:
                 if self._coordinator is not None:
                     loop.run(self._coordinator.stop(finished=self._finished))
-                loop.run(port.close())
-            finally:
+            finally:  # Ctrl-C in one of these waits must not keep the next from its turn
                 self._coordinator = None
-                loop.close()
+                try:
+                    loop.run(port.close())
+                finally:
+                    loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _hear(self, event: Event) -> None:
         """A site comes or goes: those who watch the log are told, and whoever asked to be."""
@@ -244,19 +253,37 @@ class SitesTeam(Team):
         return frozenset(lost)
 
 
+def check_terms(wait: float | None, grace: float, answer_within: float | None, keepalive: float, on_lost: str) -> None:
+    """See that what says how long who is waited for can be.
+
+    >>> check_terms(None, grace=0, answer_within=None, keepalive=10, on_lost="fail")
+    Traceback (most recent call last):
+    collabtop.errors.InputError: grace is 0, but a positive number of seconds is needed
+    """
+    for name, seconds in (("grace", grace), ("keepalive", keepalive)):
+        positive_number(name, seconds, of="seconds")
+    for name, limit in (("wait", wait), ("answer_within", answer_within)):
+        if limit is not None:  # as long as it takes
+            positive_number(name, limit, of="seconds")
+    if on_lost not in ("fail", "go-on"):
+        raise InputError(f"on_lost is {on_lost!r}, but 'fail' or 'go-on' is needed")
+
+
 def roster(sites: Sequence[str | tuple[str, int]]) -> tuple[tuple[str, int], ...]:
     """Names of sites with their numbers of agents, checked.
 
     >>> roster(["north", ("south", 2)])
     (('north', 1), ('south', 2))
     """
-    if isinstance(sites, str) or not sites:
-        raise InputError(f"sites is {sites!r}, but a list of names is needed")
-    pairs = [(site, 1) if isinstance(site, str) else site for site in sites]
-    for name, count in pairs:
-        check_site_name(name)
-        if count < 1:
-            raise InputError(f"site {name!r} has {count} agents, but at least 1 is needed")
+    if isinstance(sites, str) or not isinstance(sites, Sequence) or not sites:
+        raise InputError(f"sites is {sites!r:.80}, but a list of names is needed")
+    pairs = []
+    for site in sites:
+        entry = (site, 1) if isinstance(site, str) else site
+        if not isinstance(entry, Sequence) or len(entry) != 2 or not isinstance(entry[0], str):
+            raise InputError(f"sites has {site!r:.80}, but each is a name, or (name, count)")
+        name = check_site_name(entry[0])
+        pairs.append((name, whole_number(f"the number of agents of site {name!r}", entry[1], least=1)))
     if len({name for name, _ in pairs}) < len(pairs):
         raise InputError("sites has the same name twice; a site with several agents is given as (name, count)")
     return tuple(pairs)
@@ -268,9 +295,9 @@ def host_and_port(name: str, address: str) -> tuple[str, int]:
     >>> host_and_port("listen", "[::1]:7443")
     ('[::1]', 7443)
     """
-    host, colon, port = address.rpartition(":")
-    if not (host and colon and port.isdecimal() and int(port) < 65536):
-        raise InputError(f"{name} is {address!r}, but HOST:PORT is needed, such as 0.0.0.0:7443")
+    host, colon, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
+    if not (host and colon and port.isdecimal() and len(port) < 6 and int(port) < 65536):
+        raise InputError(f"{name} is {address!r:.80}, but HOST:PORT is needed, such as 0.0.0.0:7443")
     return host, int(port)
 
 
