@@ -188,7 +188,7 @@ def test_a_real_site_that_leaves_is_done_without(certs, algorithm, tmp_path):
 
 
 SMALLER = {"m": 2, "agents": 4, "horizon": 9_000, "algorithm": "collab-top-iid", "seed": 1}
-"""The rehearsal of this run has no batch below 46 pulls; without site3 from its third batch on, there are some of 30."""
+"""The rehearsal of this run has no batch below 46 pulls; without site3 from its third batch on, some have 30."""
 
 
 def test_smaller_batches_after_a_loss_are_answered_where_they_are_large_enough(certs):
@@ -200,7 +200,7 @@ def test_smaller_batches_after_a_loss_are_answered_where_they_are_large_enough(c
 
 def test_sites_that_refuse_smaller_batches_after_a_loss_end_the_run_with_their_reasons(certs, tmp_path):
     team = LastSiteLeaves(certs, batch=3, grace=0.5, on_lost="go-on", min_batch=40, journals=tmp_path)
-    with pytest.raises(ct.SiteError, match="^no site is left: ") as caught:
+    with pytest.raises(ct.SiteError, match=r"^no site is left: ") as caught:
         ct.identify(SPREAD, **SMALLER, team=team, checkpoint=tmp_path / "run.ctlog")
     *refused, gone = re.split("; (?=site)", str(caught.value).removeprefix("no site is left: "))
     assert len(refused) == 3
