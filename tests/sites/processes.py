@@ -40,8 +40,8 @@ def score(candidate, rng):
     return drawn < 0.2 + 0.01 * int(candidate.split()[1])
 """
 
-HORIZONS = {"collab-top-iid": 500, "frugal-top": 130, "collab-top-noniid": 400, "kzz": 400}
-"""With two sites and 64 candidates, 130 to 400 pulls a site; the first two have local phases of 100 and 90 pulls."""
+HORIZONS = {"collab-top-iid": 500, "frugal-top": 130, "collab-top-noniid": 400, "kzz": 400, "uniform": 128}
+"""With two sites and 64 candidates, 128 to 400 pulls a site; the first two have local phases of 100 and 90 pulls."""
 MIDDLE = {"collab-top-iid": 57, "frugal-top": 40, "collab-top-noniid": 80, "kzz": 80}
 """A pull that both sites make in the same exchange, which is not their first; in a local phase where there is one."""
 

@@ -15,6 +15,8 @@ import pytest
 from processes import Trial
 from proxy import Proxy
 
+from collabtop.sites.settings import is_over
+
 LONG = [
     pytest.param(name, True, marks=pytest.mark.long) for name in ("collab-top-iid", "frugal-top", "collab-top-noniid")
 ]
@@ -116,6 +118,37 @@ def test_ctrl_c_ends_either_side_with_130_and_both_go_on_later(trial, fresh):
     for name in ("coordinator", "site0"):
         run.start_again(name)
     run.check(run.result(), repeated_at_most=1)
+
+
+SITE0_HOLDS_ITS_LAST_PULL = """
+def meanwhile(candidate):
+    while pulls == 128 and os.environ["PULLS"].endswith("site0.pulls") and not os.path.exists("go"):
+        time.sleep(0.005)
+"""
+
+
+def test_ctrl_c_in_the_wait_for_a_site_at_the_end_is_130_and_the_answer_is_in_the_log(trial, tmp_path):
+    run = trial("uniform", meanwhile=SITE0_HOLDS_ITS_LAST_PULL, pull_seconds=0)
+    run.fresh = True  # what an interpreter says when it ends is looked at
+    run.start_coordinator()
+    run.fresh = False
+    run.start_site(0)
+    run.start_site(1, more=("--audit", "sent.jsonl"))
+    sent = tmp_path / "sent.jsonl"
+    run._wait("site1", lambda: sent.exists() and '"Answer"' in sent.read_text(), "answer")
+    time.sleep(0.5)  # until it is there
+    run.kill("site1")
+    run.wait_until_said("coordinator", "site1 is gone")
+    run.go_on()
+    run._wait("coordinator", lambda: is_over(tmp_path / "run.ctlog"), "answer in the log")
+    run.send("coordinator", signal.SIGINT)
+    assert run.running["coordinator"].wait(20) == 130
+    said = run.said("coordinator").splitlines()
+    assert said[-1] == "error: interrupted: the same command goes on where it stopped"
+    assert all(re.match("listening on|site[01] is|error: ", line) for line in said), said
+    del run.running["site1"]
+    run.start_coordinator()
+    run.check(run.result())
 
 
 def test_a_site_that_lost_its_journal_is_turned_away_and_counts_as_gone(trial):

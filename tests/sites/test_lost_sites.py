@@ -12,6 +12,7 @@ from in_threads import ThreadSites
 import collabtop as ct
 from collabtop.events import SiteChanged
 from collabtop.protocol.agent import Agent
+from collabtop.protocol.log import Finished, read_log
 from collabtop.protocol.messages import Cut, Deal, HandOver, Prune, Pull, PullOpen, Sample
 from collabtop.testing import ConstantArms
 
@@ -184,6 +185,31 @@ def test_a_real_site_that_leaves_is_done_without(certs, algorithm, tmp_path):
     names = [f"site{number}" for number in range(4)]
     again = ct.SitesTeam(names, listen="localhost:0", cert=certs / "coordinator.pem", on_lost="go-on")
     assert ct.identify(arms, **run, team=again, checkpoint=log) == result
+
+
+SMALLER = {"m": 2, "agents": 4, "horizon": 9_000, "algorithm": "collab-top-iid", "seed": 1}
+"""The rehearsal of this run has no batch below 46 pulls; without site3 from its third batch on, some have 30."""
+
+
+def test_smaller_batches_after_a_loss_are_answered_where_they_are_large_enough(certs):
+    team = LastSiteLeaves(certs, batch=3, grace=0.5, on_lost="go-on", min_batch=20)
+    result = ct.identify(SPREAD, **SMALLER, team=team)
+    assert result.lost == (3,)
+    assert result == ct.identify(SPREAD, **SMALLER, team=LastAgentLeaves(3))
+
+
+def test_sites_that_refuse_smaller_batches_after_a_loss_end_the_run_with_their_reasons(certs, tmp_path):
+    team = LastSiteLeaves(certs, batch=3, grace=0.5, on_lost="go-on", min_batch=40, journals=tmp_path)
+    with pytest.raises(ct.SiteError, match=r"^no site is left: ") as caught:
+        ct.identify(SPREAD, **SMALLER, team=team, checkpoint=tmp_path / "run.ctlog")
+    *refused, gone = re.split("; (?=site)", str(caught.value).removeprefix("no site is left: "))
+    assert len(refused) == 3
+    for number, said in enumerate(refused):
+        asked = r"the schedule asks for a mean over \d+ pulls, fewer than its --min-batch"
+        assert re.match(rf"site site{number} stopped taking part: {asked}", said)
+    assert gone.startswith("site site3 has been gone for 0.5 s")
+    assert sum("and min_batch is 40" in str(error) for error in team.errors) == 3
+    assert not any(isinstance(record, Finished) for record in read_log(tmp_path / "run.ctlog"))
 
 
 LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("kzz-balanced", "confident-top", "frugal-top-noniid")]

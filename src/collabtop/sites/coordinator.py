@@ -87,6 +87,8 @@ class Coordinator:
                 for reply in done:
                     reply.result()
                 self._look_at_clock()
+            if all(desk.lost for desk in self._desks):  # not left to the algorithm, which does not know why
+                raise SiteError(f"no site is left: {'; '.join(str(desk.out) for desk in self._desks)}")
             replies = [self._pending[request.agent].reply.result() for request in requests]
             return [reply for reply in replies if reply is not None]
         finally:
