@@ -17,6 +17,8 @@ from proxy import Proxy
 
 from collabtop.sites.settings import is_over
 
+pytestmark = pytest.mark.slow
+
 LONG = [
     pytest.param(name, True, marks=pytest.mark.long) for name in ("collab-top-iid", "frugal-top", "collab-top-noniid")
 ]
@@ -127,6 +129,7 @@ def meanwhile(candidate):
 """
 
 
+@pytest.mark.long
 def test_ctrl_c_in_the_wait_for_a_site_at_the_end_is_130_and_the_answer_is_in_the_log(trial, tmp_path):
     run = trial("uniform", meanwhile=SITE0_HOLDS_ITS_LAST_PULL, pull_seconds=0)
     run.fresh = True  # what an interpreter says when it ends is looked at

@@ -41,6 +41,8 @@ from collabtop.sites.frames import (
 )
 from collabtop.sites.visiting import Visitor
 
+pytestmark = pytest.mark.slow
+
 N = 40
 
 

@@ -8,9 +8,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hosts import needs_namespaces, own_network
 
 import collabtop as ct
+
+pytestmark = pytest.mark.slow
 
 SITES = 10
 SCRIPT = Path(__file__).with_name("hosts.py")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from collabtop.errors import InputError
 from collabtop.sites import tls
 
 SERVICE, METHOD = "collabtop.Sites", "Join"
+_LAST_CALLS = 2.0
 
 
 class Port:
@@ -46,3 +48,11 @@ class Port:
         if not self._opened:
             await self._server.start()  # one that was never started cannot be stopped, and would keep the port
         await self._server.stop(grace=0.2)
+        # A call that has been hung up on still has to end: gRPC prints a traceback for one that is cancelled instead.
+        calls = [task for task in asyncio.all_tasks() if _name(task) == "_schedule_rpc_coro"]
+        if calls:
+            await asyncio.wait(calls, timeout=_LAST_CALLS)
+
+
+def _name(task: asyncio.Task[Any]) -> str:
+    return str(getattr(task.get_coro(), "__name__", ""))
