@@ -48,7 +48,8 @@ class CollabTopNonIID(Algorithm):
             new = self.pulls(tried)
             return new[0] >= 1 and sum(n * t for n, t in zip(halving(tried.n), new, strict=False)) <= horizon
 
-        return smallest_that(works, problem.n * len(self.pulls(problem)))
+        rounds = problem.rounds if self.schedule == "paper" else len(self.pulls(problem))
+        return smallest_that(works, problem.n * rounds)  # with less, the first round has no pull for every arm
 
     def pulls(self, problem: Problem) -> list[int]:
         """New pulls of each live arm that each agent makes in every round with something to decide."""

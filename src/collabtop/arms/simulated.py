@@ -84,12 +84,12 @@ class HeterogeneousArms(SimulatedArms):
     """
 
     def __init__(self, local_means: ArrayLike, *, labels: Sequence[str] | None = None) -> None:
-        table = as_means(local_means, "local_means").copy()
+        table = as_means(local_means, "local_means").copy(order="F")  # an agent looks at its own column only
         super().__init__(table, labels, dimensions=2, agents=table.shape[-1] if table.ndim else None)
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Draw each arm's number of successes at this agent at once."""
-        return _successes(times, self.means[arms, draws.agent], draws)
+        return _successes(times, self.means[:, draws.agent][arms], draws)
 
 
 class BetaArms(SimulatedArms):

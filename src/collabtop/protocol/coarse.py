@@ -54,9 +54,9 @@ def coarse_means(
     if not steps:
         return CoarseMeans(0, None, means)
     exact = means * steps
-    low = np.floor(exact + 1e-9)
-    up = rng.random(len(low)) < exact - low  # up as often as the mean is nearer to it: right on average
-    return CoarseMeans(steps, Packed.of((low + up).astype(np.int64), steps), None)
+    told = np.floor(exact + 1e-9)
+    told += rng.random(len(told)) < exact - told  # up as often as the mean is nearer to it: right on average
+    return CoarseMeans(steps, Packed.of(told.astype(np.int64), steps), None)
 
 
 def _steps(sums: Reals, times: int, variance: float | None, coarseness: float) -> int:

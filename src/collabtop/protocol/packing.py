@@ -33,8 +33,10 @@ class Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def of(cls, numbers: NDArray[np.int64], largest: int) -> Packed:
         """Pack numbers from 0 to `largest`."""
         width = max(1, largest.bit_length())
-        digits = (numbers[:, None] >> np.arange(width)) & 1
-        return cls(len(numbers), width, np.packbits(digits.astype(np.uint8)).tobytes())
+        size = 2 if width <= 16 else 8
+        raw = numbers.astype(f"<u{size}").view(np.uint8).reshape(-1, size)
+        digits = np.unpackbits(raw, axis=1, count=width, bitorder="little")
+        return cls(len(numbers), width, np.packbits(digits).tobytes())
 
     def unpack(self) -> NDArray[np.int64]:
         """The numbers."""

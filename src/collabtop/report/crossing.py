@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import msgspec
 import numpy as np
@@ -57,6 +58,13 @@ def fit_crossing(
     """
     if not len(horizons) == len(wrong) == len(runs):
         raise InputError(f"{len(horizons)} horizons, {len(wrong)} counts of wrong answers and {len(runs)} of runs")
+    return _best_fit(tuple(horizons), tuple(wrong), tuple(runs), target)
+
+
+@lru_cache(maxsize=256)  # a report asks for the same crossing again and again
+def _best_fit(
+    horizons: tuple[int, ...], wrong: tuple[int, ...], runs: tuple[int, ...], target: float
+) -> Crossing | None:
     t, w, n = (np.asarray(values, np.float64) for values in (horizons, wrong, runs))
     fits = [_fit(name, t, w, n, target) for name in _FORMS]
     found = [fit for fit in fits if fit is not None]

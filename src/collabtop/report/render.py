@@ -8,6 +8,9 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 import msgspec
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from collabtop.report.evidence import Evidence
@@ -17,7 +20,7 @@ from collabtop.report.pareto import pareto_figure
 from collabtop.report.prices import CAPTION, describe_prices
 from collabtop.studies.runner import process_context, process_count
 
-_UNDATED: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
+_DPI = 200
 
 
 class RenderedFigure(msgspec.Struct, frozen=True):
@@ -54,12 +57,15 @@ def _rendered(plan: FigurePlan | None, evidence: Evidence) -> RenderedFigure:
 
 
 def _files(figure: Figure) -> dict[str, bytes]:
-    files = {}
+    """The figure in each format, without the date; `savefig` would draw it twice for each, to lay it out again."""
+    svg, pdf, png = io.BytesIO(), io.BytesIO(), io.BytesIO()
     with figure_style():
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # the layout is found once, not for each format again
-        for ending, undated in _UNDATED.items():
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=ending, dpi=200, metadata=undated)
-            files[ending] = buffer.getvalue()
-    return files
+        figure.dpi = _DPI
+        layout = figure.get_layout_engine()
+        if layout is not None:
+            layout.execute(figure)
+            figure.set_layout_engine("none")
+        FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
+        FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None})  # these two set a resolution of their own
+        FigureCanvasPdf(figure).print_pdf(pdf, metadata={"CreationDate": None})
+    return {"svg": svg.getvalue(), "pdf": pdf.getvalue(), "png": png.getvalue()}
