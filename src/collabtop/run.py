@@ -194,10 +194,10 @@ def _result(plan: RunPlan, arms: Arms, team: Team, note_answer: Callable[[Result
         team.start(arms, Setup(inner, plan.seed, mirrored, chosen.title, chosen.options))
         board = _run(chosen, team, inner, plan.seed)
         result = _told(plan, inner, arms, team, board, mirrored=mirrored)
-        team.finish()
         note_answer(result)
+        team.finish()  # which may take its time: sites that are just coming back are waited for
     finally:
-        team.close()  # which may take its time: sites that are just coming back are waited for
+        team.close()
     return result
 
 

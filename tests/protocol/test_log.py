@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 import collabtop as ct
-from collabtop.protocol.log import Exchange, Finished, Rewards, RunLog, read_log
+from collabtop.protocol.log import Exchange, Finished, Moment, Rewards, RunLog, read_log
 
 RECORDS = [
     Rewards(agent=0, first=0, arms=b"\1\0\0\0", counts=b"\2\0\0\0", rewards=b"\0" * 16),
@@ -118,21 +118,21 @@ def test_a_full_disk_is_said_and_what_was_written_stays(tmp_path):
 def test_a_note_that_cannot_be_written_ends_the_run_at_its_next_exchange_and_spoils_nothing(tmp_path):
     script = (
         "import resource, signal, sys\n"
-        "from collabtop.protocol.log import RunLog, Finished\n"
+        "from collabtop.protocol.log import Moment, RunLog\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "log = RunLog(sys.argv[1])\n"
         "limits = resource.getrlimit(resource.RLIMIT_FSIZE)\n"
-        "log.append(Finished([7]))\n"
+        "log.append(Moment(7.0))\n"
         "size = log.path.stat().st_size + 20\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))\n"
         "log.note_presence([0], 'away')\n"  # only half of it fits
         "resource.setrlimit(resource.RLIMIT_FSIZE, limits)\n"
-        "log.append(Finished([8]))\n"
+        "log.append(Moment(8.0))\n"
     )
     path = tmp_path / "run.ctlog"
     ended = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=False)
     assert "CheckpointError: checkpoint" in ended.stderr
-    assert read_log(path) == [Finished([7])]
+    assert read_log(path) == [Moment(7.0)]
 
 
 def test_who_comes_and_goes_is_noted_until_the_run_is_over(tmp_path):
@@ -141,6 +141,7 @@ def test_who_comes_and_goes_is_noted_until_the_run_is_over(tmp_path):
     log.note_presence({1, 0}, "away")
     log.note_presence([], "here")
     log.append(Finished([1]))
+    log.note_presence([1], "here")  # the answer is the last
     log.close()
     noted, finished = read_log(path)
     assert (noted.agents, noted.state, finished) == ([0, 1], "away", Finished([1]))

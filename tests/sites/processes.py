@@ -152,6 +152,18 @@ class Trial:
         self._wait(name, lambda: re.search(pattern, self.said(name)), pattern)
         return re.search(pattern, self.said(name))
 
+    def wait_until_idle(self, name):
+        """Wait until every thread of a process sleeps and goes on sleeping: what it had to send has left it."""
+        tasks, asleep = Path(f"/proc/{self.running[name].pid}/task"), 0
+
+        def done():
+            nonlocal asleep
+            states = [(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks.iterdir()]
+            asleep = asleep + 1 if set(states) == {"S"} else 0
+            return asleep >= 30
+
+        self._wait(name, done, "rest")
+
     def _wait(self, name, done, what, seconds=60):
         end = time.monotonic() + seconds
         while not done():

@@ -139,7 +139,7 @@ def test_ctrl_c_in_the_wait_for_a_site_at_the_end_is_130_and_the_answer_is_in_th
     run.start_site(1, more=("--audit", "sent.jsonl"))
     sent = tmp_path / "sent.jsonl"
     run._wait("site1", lambda: sent.exists() and '"Answer"' in sent.read_text(), "answer")
-    time.sleep(0.5)  # until it is there
+    run.wait_until_idle("site1")
     run.kill("site1")
     run.wait_until_said("coordinator", "site1 is gone")
     run.go_on()

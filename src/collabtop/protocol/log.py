@@ -187,6 +187,7 @@ class RunLog:
             data = self._file.read()
             self.records, good = read_records(data, self.path)
             """What was there when it was opened."""
+            self._over = any(isinstance(record, Finished) for record in self.records)
             self._file.truncate(good)
             if not good:
                 self._write(_MAGIC)
@@ -200,7 +201,10 @@ class RunLog:
         with self._lock:
             if self._closed:  # an agent that was not waited for: nobody needs its pull any more
                 return
+            if self._over and isinstance(record, Presence):  # the answer is the last
+                return
             self._write(frame)
+            self._over = self._over or isinstance(record, Finished)
             if sync and monotonic() - self._synced >= self.seconds_at_risk:
                 os.fsync(self._file.fileno())
                 self._synced = monotonic()
@@ -214,12 +218,12 @@ class RunLog:
                 self._write(_framed(Moment(time())))
 
     def note_presence(self, agents: Iterable[int], state: Reach) -> None:
-        """Write down that agents come or go, unless the run was over when the log was opened.
+        """Write down that agents come or go, unless the run is over.
 
         Where that fails, the next exchange says so, and ends the run.
         """
         named = sorted(agents)
-        if named and not any(isinstance(record, Finished) for record in self.records):
+        if named:
             with suppress(CheckpointError):
                 self.append(Presence(named, state, time()))
 

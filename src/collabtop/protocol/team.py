@@ -65,7 +65,7 @@ class Team(ABC):
         """Take what an earlier process of the same run logged; called before `open` where there is a log."""
 
     def finish(self) -> None:  # noqa: B027
-        """Tell the agents that the answer is known; called before `close`, and only then."""
+        """Tell the agents that all is done; called when the answer is known and noted, and before `close`."""
 
     def seen(self) -> list[tuple[Ints, Ints, Reals]] | None:
         """Every batch of pulls the agents made (arms, times, sums), or None where memory is not shared."""

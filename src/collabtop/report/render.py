@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from typing import Any
 
 import msgspec
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -21,6 +22,12 @@ from collabtop.report.prices import CAPTION, describe_prices
 from collabtop.studies.runner import process_context, process_count
 
 _DPI = 200
+# Pixels first: the other two set a resolution of their own. Without the date, the same points give the same bytes.
+_FORMATS: dict[str, tuple[type[Any], dict[str, None]]] = {
+    "png": (FigureCanvasAgg, {"Software": None}),
+    "svg": (FigureCanvasSVG, {"Date": None}),
+    "pdf": (FigureCanvasPdf, {"CreationDate": None}),
+}
 
 
 class RenderedFigure(msgspec.Struct, frozen=True):
@@ -57,15 +64,16 @@ def _rendered(plan: FigurePlan | None, evidence: Evidence) -> RenderedFigure:
 
 
 def _files(figure: Figure) -> dict[str, bytes]:
-    """The figure in each format, without the date; `savefig` would draw it twice for each, to lay it out again."""
-    svg, pdf, png = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    """The figure in each format: laid out once, and drawn once each, where `savefig` would do both again and again."""
+    files = {}
     with figure_style():
         figure.dpi = _DPI
         layout = figure.get_layout_engine()
         if layout is not None:
             layout.execute(figure)
             figure.set_layout_engine("none")
-        FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
-        FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None})  # these two set a resolution of their own
-        FigureCanvasPdf(figure).print_pdf(pdf, metadata={"CreationDate": None})
-    return {"svg": svg.getvalue(), "pdf": pdf.getvalue(), "png": png.getvalue()}
+        for ending, (canvas, undated) in _FORMATS.items():
+            buffer = io.BytesIO()
+            getattr(canvas(figure), f"print_{ending}")(buffer, metadata=undated)
+            files[ending] = buffer.getvalue()
+    return files

@@ -97,19 +97,22 @@ class Coordinator:
                     pending.reply.exception()  # one error was raised; asyncio complains about others nobody looked at
             self._pending = {}
 
-    async def stop(self, *, finished: bool) -> None:
-        """Part with the sites; if the run is finished, tell them, also those that are just coming back."""
-        self._on_event = None  # who leaves now is none of anybody's business
-        if finished:
-            deadline = time.monotonic() + min(_LINGER, self._terms.grace)
-            untold = [desk for desk in self._desks if desk.session is not None or (desk.seen and desk.out is None)]
-            while untold:
-                here = [desk.session for desk in untold if desk.session is not None]
-                untold = [desk for desk in untold if desk.session is None and desk.out is None]
-                await asyncio.gather(*(session.close(Done()) for session in here))
-                if time.monotonic() > deadline:
-                    break
-                await asyncio.sleep(0.05)
+    def fall_silent(self) -> None:
+        """Report nothing any more: who leaves from now on is none of anybody's business."""
+        self._on_event = None
+
+    async def dismiss(self) -> None:
+        """Tell the sites that all is done, also those that are just coming back."""
+        self.fall_silent()
+        deadline = time.monotonic() + min(_LINGER, self._terms.grace)
+        untold = [desk for desk in self._desks if desk.session is not None or (desk.seen and desk.out is None)]
+        while untold:
+            here = [desk.session for desk in untold if desk.session is not None]
+            untold = [desk for desk in untold if desk.session is None and desk.out is None]
+            await asyncio.gather(*(session.close(Done()) for session in here))
+            if time.monotonic() > deadline:
+                break
+            await asyncio.sleep(0.05)
 
     # -- waiting
 

@@ -48,11 +48,7 @@ class Port:
         if not self._opened:
             await self._server.start()  # one that was never started cannot be stopped, and would keep the port
         await self._server.stop(grace=0.2)
-        # A call that has been hung up on still has to end: gRPC prints a traceback for one that is cancelled instead.
-        calls = [task for task in asyncio.all_tasks() if _name(task) == "_schedule_rpc_coro"]
-        if calls:
-            await asyncio.wait(calls, timeout=_LAST_CALLS)
-
-
-def _name(task: asyncio.Task[Any]) -> str:
-    return str(getattr(task.get_coro(), "__name__", ""))
+        # Calls that have been hung up on still have to end: gRPC prints a traceback for one that is cancelled instead.
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:
+            await asyncio.wait(others, timeout=_LAST_CALLS)

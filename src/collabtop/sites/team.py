@@ -162,7 +162,6 @@ class SitesTeam(Team):
         run, states = self._run_id(), [PublicState(agent, setup.problem) for agent in range(agents)]
         lost = self._recall(states)
         self._note(set(range(agents)) - lost, "away")  # until they dial in
-        self._finished = False
         port = self._take_port()
         assert self._loop is not None
         self._coordinator = Coordinator(
@@ -185,23 +184,22 @@ class SitesTeam(Team):
         return self._loop.run(self._coordinator.exchange(requests))
 
     def finish(self) -> None:
-        """Tell the sites when closing. Whether they come or go is no longer written down: the answer is the last."""
-        self._finished, self._log = True, None
+        """Tell the sites, and wait some time for those that are just coming back."""
+        if self._loop is not None and self._coordinator is not None:
+            self._loop.run(self._coordinator.dismiss())
 
     def close(self) -> None:
         """Close the port. Sites that were not told that all is done wait for a coordinator to come back."""
         self._log, loop, port = None, self._loop, self._taken
         if loop is not None and port is not None:
             self._loop = self._taken = None
-            try:
-                if self._coordinator is not None:
-                    loop.run(self._coordinator.stop(finished=self._finished))
-            finally:  # Ctrl-C in one of these waits must not keep the next from its turn
+            if self._coordinator is not None:
+                self._coordinator.fall_silent()
                 self._coordinator = None
-                try:
-                    loop.run(port.close())
-                finally:
-                    loop.close()
+            try:
+                loop.run(port.close())
+            finally:  # Ctrl-C in this wait must not keep the thread
+                loop.close()
 
     def __enter__(self) -> Self:
         return self
