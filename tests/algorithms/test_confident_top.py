@@ -47,19 +47,23 @@ CASES = [
     ("non-IID", MIXED, 1, None, 0.0),
     ("non-IID, tolerant", CLOSE, 1, None, 0.04),
 ]
-each_case = pytest.mark.parametrize(
-    ("arms", "m", "agents", "tolerance"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
-)
+SOME = ("easy", "hard", "non-IID")
 
 
-@each_case
+def each_case(*others):
+    """All cases, those that are not among the few for the README's command marked with `others`."""
+    cases = [pytest.param(*case, id=name, marks=() if name in SOME else others) for name, *case in CASES]
+    return pytest.mark.parametrize(("arms", "m", "agents", "tolerance"), cases)
+
+
+@each_case(pytest.mark.slow)
 def test_it_is_wrong_no_more_often_than_its_confidence_allows(arms, m, agents, tolerance):
     # With a confidence of one half, too short an interval would show.
     assert failures(arms, m, 0.5, tolerance, runs=60, agents=agents) <= most(60, 0.5)
 
 
 @pytest.mark.long
-@each_case
+@each_case()
 @pytest.mark.parametrize("confidence", [0.3, 0.9])
 def test_over_thousands_of_runs_it_is_wrong_no_more_often_than_its_confidence_allows(
     arms, m, agents, tolerance, confidence

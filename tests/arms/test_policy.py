@@ -168,6 +168,7 @@ def test_a_bad_batch_is_named_and_can_be_skipped_or_zero(pull, said):
 
 @pytest.mark.parametrize("team", ALL)
 @pytest.mark.parametrize("pull", [hangs_now_and_then, hangs_now_and_then_async])
+@pytest.mark.slow
 def test_a_pull_that_hangs_is_ended_and_tried_again(pull, team):
     result = run(pull, ct.PullPolicy(retries=9, wait=0, time_limit=0.3), team, horizon=6)
     assert [one.mean for one in result.estimates] == CANDIDATES

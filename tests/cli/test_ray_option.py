@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
 
+
+@pytest.mark.slow
 def test_identify_and_resume_print_what_they_print_on_the_local_team(run, means, tmp_path, three_nodes):
     asked = ("identify", "--means", means, "-m", 2, "--agents", 3, "--horizon", 600, "--seed", 5, "--json")
     log = tmp_path / "run.ctlog"

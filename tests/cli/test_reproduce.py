@@ -132,6 +132,7 @@ def test_files_of_means_take_the_place_of_the_embedded_arms(made):
     assert {point["agents"] for point in found["points"] if point["arms"] == "groups"} == {2}
 
 
+@pytest.mark.slow
 def test_without_files_the_embedded_arms_are_measured(tmp_path):
     settings = Settings(ct.datasets.movielens_like(), ct.datasets.movielens_like_groups(), "embedded", 2, quick=True)
     found = measure(settings, tmp_path, jobs=2)

@@ -18,6 +18,7 @@ def make_study(arms=None, runs=30):
     return ct.Study(arms=arms, algorithms=["kzz", "uniform"], agents=2, horizon=[8, 40], runs=runs, seed=1)
 
 
+@pytest.mark.slow
 def test_the_files_are_those_of_a_study_on_one_core(tmp_path, three_nodes):
     study = make_study()
     there, here = study.run(tmp_path / "ray", team="ray"), study.run(tmp_path / "local", jobs=1)

@@ -81,6 +81,7 @@ def own_page(tmp_path):
 
 
 @pytest.mark.parametrize("end", [lambda it: it.stdin.close(), lambda it: it.terminate(), lambda it: it.send_signal(2)])
+@pytest.mark.slow
 def test_a_page_takes_its_folder_away_when_its_run_is_over_or_it_is_told_to_end(own_page, end):
     process, folder = own_page()
     end(process)
@@ -103,12 +104,14 @@ page.main(sys.argv[1], float(sys.argv[2]))
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+@pytest.mark.slow
 def test_a_page_that_is_told_to_end_before_it_serves_ends_too(own_page, name):
     process, folder = own_page(program=("-c", TOLD_AT_ONCE.format(name=name)), is_served=False)
     assert process.wait(10) == 0
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_what_a_killed_page_left_is_taken_away_by_the_next_one(own_page):
     killed, folder = own_page("collabtop-watch-a")
     _, used = own_page("collabtop-watch-b")
@@ -169,6 +172,7 @@ def pages(monkeypatch):
     ],
     ids=["ended", "killed", "without its folder"],
 )
+@pytest.mark.slow
 def test_after_somebody_ended_the_page_the_next_run_has_a_new_one(pages, end, log, tmp_path):
     arms = ct.BernoulliArms([0.2, 0.9, 0.5])
     asked = {"agents": 2, "horizon": 90, "seed": 1, "watch": True}

@@ -76,6 +76,7 @@ def test_a_live_runs_numbers_are_those_of_its_result(tab, serve, live_run):
     assert sum(pulls) == result["pulls"]
 
 
+@pytest.mark.slow
 def test_a_page_reloaded_in_the_middle_catches_up(tab, serve, live_run):
     run = live_run()
     tab.goto(serve(run.log) + "runs/live.ctlog")
@@ -90,6 +91,7 @@ def test_a_page_reloaded_in_the_middle_catches_up(tab, serve, live_run):
     assert number(tab, "words") == result["words"]
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_shown_as_ended_with_its_last_state(tab, serve, live_run):
     run = live_run("frugal-top")
     url = serve(run.log)
@@ -127,6 +129,7 @@ def as_frame(record, path):
     return scratch.read_bytes()[start:]
 
 
+@pytest.mark.slow
 def test_candidates_can_be_gone_through_with_the_keyboard_alone(tab, serve, finished):
     path, result = finished
     tab.goto(serve(path) + "runs/films.ctlog")
@@ -150,6 +153,7 @@ def test_candidates_can_be_gone_through_with_the_keyboard_alone(tab, serve, fini
 
 
 @pytest.mark.parametrize("where", ["", "runs/films.ctlog"])
+@pytest.mark.slow
 def test_on_a_phone_nothing_sticks_out(browser, serve, finished, where):
     path, _ = finished
     phone = browser.new_context(viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True)
@@ -161,6 +165,7 @@ def test_on_a_phone_nothing_sticks_out(browser, serve, finished, where):
     phone.close()
 
 
+@pytest.mark.slow
 def test_it_is_readable_in_light_and_dark(tab, serve, finished):
     tab.goto(serve(finished[0]) + "runs/films.ctlog")
     expect(tab.locator("#answer")).to_be_visible()
@@ -170,6 +175,7 @@ def test_it_is_readable_in_light_and_dark(tab, serve, finished):
             assert contrast(tab, element) >= 4.5, f"{element} in {scheme}"
 
 
+@pytest.mark.slow
 def test_what_moves_stands_still_for_those_who_ask(tab, serve, half):
     tab.goto(serve(half()) + "runs/half.ctlog")
     expect(tab.locator("#status")).to_have_text("running")
@@ -178,6 +184,7 @@ def test_what_moves_stands_still_for_those_who_ask(tab, serve, half):
         assert tab.evaluate("document.getAnimations().map(it => it.animationName)") == moving
 
 
+@pytest.mark.slow
 def test_numbers_that_change_are_not_read_aloud(tab, serve, live_run):
     run = live_run()
     tab.goto(serve(run.log) + "runs/live.ctlog")
@@ -202,6 +209,7 @@ def test_numbers_that_change_are_not_read_aloud(tab, serve, live_run):
     assert len(said) <= 3
 
 
+@pytest.mark.slow
 def test_a_table_that_is_too_wide_can_be_scrolled_with_the_keyboard(tab, serve, finished):
     shutil.copy(finished[0], finished[0].with_name("again.ctlog"))  # of two runs there is a list
     tab.set_viewport_size({"width": 360, "height": 740})
@@ -231,6 +239,7 @@ def luminance(colour):
     return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
 
 
+@pytest.mark.slow
 def test_a_screen_reader_finds_names_for_everything(tab, serve, finished):
     path, _ = finished
     tab.goto(serve(path) + "runs/films.ctlog")
@@ -289,6 +298,7 @@ def test_the_intervals_on_the_page_are_those_of_the_table(tab, serve, finished):
         assert tab.evaluate(script) == pytest.approx(interval(mean, pulls), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_with_a_token_the_page_asks_and_then_shows(tab, serve, finished):
     url = serve(finished[0], token="long-and-secret").partition("?")[0]
     tab.goto(url)
@@ -298,6 +308,7 @@ def test_with_a_token_the_page_asks_and_then_shows(tab, serve, finished):
     assert "secret" not in tab.url
 
 
+@pytest.mark.slow
 def test_ten_thousand_candidates_are_drawn_without_a_pause_that_can_be_felt(tab, serve, tmp_path):
     path = tmp_path / "many.ctlog"
     arms = ct.BernoulliArms(np.linspace(0.1, 0.9, 10_000))
