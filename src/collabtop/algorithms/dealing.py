@@ -39,7 +39,8 @@ def pull_in_turn(team: Team, live: Ints, pulls: int, *, all_live: bool = False) 
 
     What is left over is dealt round-robin over the agents, from arm to arm. All get the list of arms.
     """
-    shares = [turns(len(live), pulls, team.agents, agent) for agent in range(team.agents)]
+    deal = all_turns if len(live) * team.agents <= _MANY else all_turns.__wrapped__
+    shares = deal(len(live), pulls, team.agents)
     arms = None if all_live else live
     questions: dict[int, Message] = {
         agent: Pull(arms, times, free=("times",)) for agent, times in enumerate(shares) if times.any()
@@ -49,6 +50,17 @@ def pull_in_turn(team: Team, live: Ints, pulls: int, *, all_live: bool = False) 
         pulled = shares[agent] > 0
         sums[pulled] += answer.means * shares[agent][pulled]
     return sums
+
+
+# The same shares come back in every run of a study; those of very many arms are not worth the memory.
+@lru_cache(maxsize=256)
+def all_turns(arms: int, pulls: int, agents: int) -> list[Ints]:
+    """The turns of all agents.
+
+    >>> all_turns(arms=3, pulls=5, agents=2)
+    [array([3, 2, 3]), array([2, 3, 2])]
+    """
+    return [turns(arms, pulls, agents, agent) for agent in range(agents)]
 
 
 def turns(arms: int, pulls: int, agents: int, agent: int) -> Ints:
@@ -116,7 +128,6 @@ def check_time(team: Team, needed: int) -> None:
         )
 
 
-# The same shares come back in every run of a study; those of very many arms are not worth the memory.
 @lru_cache(maxsize=256)
 def loads(arms: int, pulls: int, agents: int) -> list[tuple[int, Ints]]:
     """The shares of all agents that get any, agent 0's first.
