@@ -17,6 +17,7 @@ from collabtop.errors import FileError, InputError
 from collabtop.run import as_arms
 from collabtop.sites.audit import Audit
 from collabtop.sites.extra import needs_sites_extra
+from collabtop.sites.frames import check_run_id
 from collabtop.sites.loops import LoopThread
 from collabtop.sites.team import host_and_port
 from collabtop.sites.tls import Files, read_files
@@ -82,6 +83,7 @@ def join(
     with needs_sites_extra():
         from collabtop.sites.visiting import Visitor
     host_and_port("address", address)
+    run = check_run_id(run)
     min_batch = whole_number("min_batch", min_batch, least=1)
     give_up = positive_number("give_up", give_up, of="seconds")
     keepalive = positive_number("keepalive", keepalive, of="seconds")
