@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from peers import FalseCoordinator
 from typer.testing import CliRunner
@@ -9,7 +10,8 @@ from typer.testing import CliRunner
 import collabtop as ct
 from collabtop.cli import app
 from collabtop.protocol.agent import Setup
-from collabtop.sites.frames import Done, Welcome
+from collabtop.protocol.envelope import SealedRequest
+from collabtop.sites.frames import Ask, Declined, Done, Welcome
 
 SETUP = Setup(ct.Problem(n=2, m=1, agents=1, horizon=300), seed=1, algorithm="uniform")
 
@@ -47,3 +49,23 @@ def test_the_id_of_a_run_is_32_digits_or_the_site_leaves(joined, tmp_path, run):
     assert ended.exit_code == 1
     assert ended.output == "error: not a frame of a coordinator\n"
     assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"means.txt"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [{"kind": "\x1b[31mred"}, {"kind": "PullHand", "times": 5, "free": {"\x1b[31mred": 1}}, "\x1b[31mred"],
+    ids=["kind", "field", "no message at all"],
+)
+def test_a_question_that_is_no_message_is_declined_without_quoting_it(joined, message):
+    said = []
+
+    def talk(frames):
+        next(frames)
+        yield Welcome("ab" * 16, SETUP, (0,))
+        yield Ask(SealedRequest(next(frames).life, 0, 1, (msgspec.msgpack.encode(message),)))
+        said.append(next(frames))
+
+    ended = joined(talk)
+    assert ended.exit_code == 1
+    assert ended.output.splitlines()[1:] == ["error: the coordinator sent a question that is not a message"]
+    assert said == [Declined("request")]
