@@ -12,6 +12,7 @@ import numpy as np
 
 from collabtop.errors import FileError, reason
 from collabtop.protocol import wire
+from collabtop.protocol.appending import owner_only
 from collabtop.protocol.packing import Packed
 from collabtop.sites.frames import Answer, FromSite
 
@@ -31,7 +32,7 @@ class Audit:
 
     def __init__(self, path: str | PathLike[str]) -> None:
         try:
-            self._file = Path(path).open("ab", buffering=0)  # noqa: SIM115  (open as long as the site takes part)
+            self._file = open(Path(path), "ab", buffering=0, opener=owner_only)  # noqa: SIM115
         except OSError as error:
             raise FileError(f"audit {str(path)!r}: {reason(error)}") from None
         self._path = path
