@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -12,7 +14,7 @@ import numpy as np
 
 from collabtop.errors import FileError, reason
 from collabtop.protocol import wire
-from collabtop.protocol.appending import owner_only
+from collabtop.protocol.appending import owner_only, write_all
 from collabtop.protocol.packing import Packed
 from collabtop.sites.frames import Answer, FromSite
 
@@ -40,9 +42,12 @@ class Audit:
     def note(self, frame: FromSite) -> None:
         """Write down a frame that is about to leave."""
         line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **readable(frame)}
+        before = os.fstat(self._file.fileno()).st_size
         try:
-            self._file.write(msgspec.json.encode(line) + b"\n")
+            write_all(self._file, msgspec.json.encode(line) + b"\n")
         except OSError as error:
+            with suppress(OSError):  # half a line would spoil the next one, and what it is of does not leave
+                self._file.truncate(before)
             raise FileError(f"audit {str(self._path)!r}: {reason(error)}; nothing is sent unwritten") from None
 
     def close(self) -> None:
