@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -95,6 +96,42 @@ def test_wrong_input_is_one_line_and_code_2(run_file, certs, tmp_path):
     assert "min_batch is 0" in line_of(run(*join, "--means", means, "--min-batch", 0))
     assert "days is 0" in line_of(run("certs", tmp_path / "new", "north", "--days", 0))
     assert "site is '-'" in line_of(run("certs", tmp_path / "new", "--", "-"))
+
+
+def test_a_place_where_no_result_can_be_saved_is_said_before_anybody_is_waited_for(run_file, certs, tmp_path):
+    coordinate = ("coordinate", run_file(GOOD), "--listen", "localhost:0", "--cert", certs / "coordinator.pem")
+    for path, said in (
+        (tmp_path / "nowhere" / "top.json", "no such file or directory"),
+        (tmp_path / "run.toml" / "top.json", "not a directory"),
+        (tmp_path, "is there already and is no file: choose another name"),
+    ):
+        line = line_of(run(*coordinate, "--save", path))
+        assert line.startswith(f"error: --save {str(path)!r}")
+        assert said in line
+    assert {path.name for path in tmp_path.iterdir()} == {"run.toml"}
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_result_is_saved_and_shown_and_shown_too_if_its_folder_is_gone_by_then(
+    run_file, certs, tmp_path, monkeypatch, gone
+):
+    folder = tmp_path / "results"
+    folder.mkdir()
+
+    def run_at_last(*_, **__):
+        if gone:
+            folder.rmdir()
+        return ct.identify(ct.BernoulliArms([0.9, 0.5, 0.4]), 1, agents=3, horizon=300, seed=1)
+
+    monkeypatch.setattr("collabtop.cli.coordinate_command.run_over_sites", run_at_last)
+    save = folder / "top.json"
+    ended = run("coordinate", run_file(GOOD), "--cert", certs / "coordinator.pem", "--json", "--save", save)
+    assert json.loads(ended.stdout)["top"] == [0]
+    if gone:
+        assert (ended.exit_code, ended.stderr) == (2, f"error: --save {str(save)!r}: no such file or directory\n")
+    else:
+        assert (ended.exit_code, ended.stderr) == (0, "")
+        assert json.loads(save.read_text()) == json.loads(ended.stdout)
 
 
 def test_sites_that_do_not_come_are_named(run_file, certs):
