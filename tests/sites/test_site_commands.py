@@ -154,20 +154,28 @@ def test_a_site_without_a_coordinator_gives_up(certs, tmp_path):
     ]
 
 
-WITHOUT = (
-    "import sys; sys.modules[{0!r}] = None\nfrom collabtop.cli import main; sys.argv = ['collabtop', *{1!r}]; main()"
+WITHOUT_GRPC = (
+    "import sys; sys.modules['grpc'] = None\nfrom collabtop.cli import main; sys.argv = ['collabtop', *{!r}]; main()"
 )
 
 
-@pytest.mark.parametrize("missing", ["grpc", "cryptography"])
-def test_without_the_extra_one_line_says_what_to_install(run_file, certs, tmp_path, missing):
-    commands = {
-        "grpc": ["coordinate", str(run_file(GOOD)), "--cert", str(certs / "coordinator.pem")],
-        "cryptography": ["certs", str(tmp_path / "new"), "north"],
-    }
-    script = WITHOUT.format(missing, commands[missing])
+def test_without_grpc_one_line_says_what_to_install(run_file, certs):
+    script = WITHOUT_GRPC.format(["coordinate", str(run_file(GOOD)), "--cert", str(certs / "coordinator.pem")])
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert line_of(ended) == f"error: agents at remote sites need {missing}: pip install 'collabtop[sites]'\n"
+    assert line_of(ended) == "error: agents at remote sites need grpc: pip install 'collabtop[sites]'\n"
+
+
+@pytest.mark.parametrize("command", ["certs", "join"])
+def test_without_cryptography_one_line_says_what_to_install(certs, tmp_path, monkeypatch, command):
+    means = tmp_path / "means.txt"
+    means.write_text("0.5\n0.6\n")
+    arguments = {
+        "certs": [tmp_path / "new", "north"],
+        "join": ["localhost:1", "--site", "site0", "--cert", certs / "site0.pem", "--means", means],
+    }
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    ended = run(command, *arguments[command])
+    assert line_of(ended) == "error: agents at remote sites need cryptography: pip install 'collabtop[sites]'\n"
 
 
 def test_keys_are_for_their_owner_only_and_what_is_there_is_kept(tmp_path):

@@ -116,9 +116,9 @@ def _checked_arms(arms: Arms, min_batch: int) -> Arms:
 
 def certified_name(files: Files, wanted: str | None, path: str | PathLike[str]) -> str:
     """The name that a certificate is for; refused if it is another one than wanted, or no longer good."""
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
+    with needs_sites_extra():
+        from cryptography import x509
+        from cryptography.x509.oid import NameOID
     try:
         certificate = x509.load_pem_x509_certificate(files.certificate)
     except ValueError as error:
