@@ -82,7 +82,7 @@ class Coordinator:
         if not self._complete:
             await self._wait_for_all()
         self._pending = {request.agent: Pending(request) for request in requests}
-        self._admission.under_way = max(self._admission.under_way, *(request.number for request in requests))
+        self._admission.under_way = max([self._admission.under_way, *(it.number for it in requests)])
         self._looked = time.monotonic()
         try:
             for desk in self._desks:
