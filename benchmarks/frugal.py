@@ -61,7 +61,7 @@ class Bench:
         least = algorithm.smallest_horizon(ct.Problem(arms.n, m, AGENTS, 1))
         pilot = self.points(name, algorithm, which, m, [max(least, unit * f) for f in PILOT], 200)
         rough = _fit(pilot)
-        for runs in (self.runs[which] // 10, self.runs[which] // len(AROUND)):
+        for runs in (min(1_000, self.runs[which] // 10), self.runs[which] // len(AROUND)):
             fine = self.points(name, algorithm, which, m, [max(least, rough.horizon * f) for f in AROUND], runs)
             rough = _fit(fine)
         self.fine[name, m] = min(fine, key=lambda point: abs(point.horizon - rough.horizon))
