@@ -77,9 +77,11 @@ def growth(*, grows=0.0, shared_at=None, local=()):
             rows += made_up_rows(PRINTED, name, 1, k, 10**6, wrong=0, runs=2, words=words)
             rows += made_up_rows(PRINTED_NON_IID, name, 1, k, 10**6, wrong=0, runs=2, words=2 * k * n * power)
             rounds.append(
-                RoundCost(n, k, 1, 0, 0, "shared" if shared_at == n else "local", n, 6 * k * power, 4 * k * power)
+                RoundCost(
+                    n, k, 1, 10**6, 0, 0, "shared" if shared_at == n else "local", n, 6 * k * power, 4 * k * power
+                )
             )
-            rounds.append(RoundCost(n, k, 1, 0, 1, "shared", 64, 5 * k * power, 0))
+            rounds.append(RoundCost(n, k, 1, 10**6, 0, 1, "shared", 64, 5 * k * power, 0))
     return Growth(tuple(ct.StudyTable(rows).points()), sizes, tuple(rounds), local)
 
 

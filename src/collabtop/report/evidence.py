@@ -53,6 +53,7 @@ class RoundCost(msgspec.Struct, frozen=True):
     n: int
     agents: int
     m: int
+    horizon: int
     seed: int
     round: int
     phase: str

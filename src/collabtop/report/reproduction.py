@@ -163,7 +163,7 @@ def _deeper(
     table, local_table = run("growth", growth), run("local", local)
     return msgspec.structs.replace(
         evidence,
-        growth=growth_evidence(growth, table, local, local_table, folder("local", local)),
+        growth=growth_evidence(growth, table, local, local_table, folder),
         crossings=find_crossings(settings.iid, wanted_places(), run, seed=settings.seed),
     )
 
