@@ -2,9 +2,8 @@
 
 import msgspec
 import pytest
-from made_up import made_up_evidence, made_up_rows
+from made_up import made_up_evidence
 
-import collabtop as ct
 from collabtop.report.crossing import Crossing
 from collabtop.report.evidence import FULL, KZZ, PRINTED, PRINTED_NON_IID, UNIFORM, Crossed
 from collabtop.report.experiments import IID, NON_IID
@@ -41,7 +40,7 @@ def test_every_statement_has_a_name_a_verdict_and_a_reason(evidence):
 
 def test_c1_holds_where_all_errors_fall_to_zero(evidence):
     assert c1(evidence()).verdict == "holds"
-    assert "m = 1, KZZ, over T: 0.60 at T = 5,000 to 0.00 at T = 80,000 (holds)" in c1(evidence()).found
+    assert "m = 1, over T at K = 10, KZZ: 0.60 at T = 5,000 to 0.00 at T = 80,000 (holds)" in c1(evidence()).found
 
 
 def test_c1_does_not_hold_where_one_error_stays(evidence):
@@ -52,14 +51,21 @@ def test_c1_is_undecided_where_runs_are_too_few_to_see_a_fall(evidence):
     assert c1(evidence(runs=4)).verdict == "undecided"
 
 
-def test_c1_says_what_happens_for_m_8_at_the_papers_horizon(evidence):
-    rows = [row for agents, wrong in ((2, 99), (30, 40))
-            for row in made_up_rows(KZZ, IID, 8, agents, 30_000, wrong=wrong)]  # fmt: skip
+def test_c1_does_not_hold_where_m_8_stays_wrong_at_the_papers_horizon_though_it_falls_at_a_longer_one(evidence):
+    def late(line, _arms, m, _agents, horizon):
+        return {"wrong": 27} if (line, m, horizon) == (KZZ, 8, 30_000) else {}
+
+    statement = c1(evidence(late))
+    assert statement.verdict == "does not hold"
+    stays = "m = 8, over K at T = 30,000, KZZ: 0.27 at K = 2 to 0.27 at K = 30 (does not hold)"
+    assert stays in statement.found
+    assert "m = 8, over K at T = 30,000: 2 of 3; m = 8, over K at T = 600,000: 3 of 3" in statement.why
+
+
+def test_c1_is_undecided_where_a_sweep_is_missing(evidence):
     found = evidence()
-    points = (*found.points, *ct.StudyTable(rows).points())
-    statement = c1(type(found)(points=points, arms=found.arms))
-    assert "m = 8, KZZ, over K at T = 30,000: 0.99 at K = 2 to 0.40 at K = 30" in statement.found
-    assert statement.verdict == "holds"  # judged where the error can fall
+    some = tuple(point for point in found.points if (point.m, point.horizon) != (8, 30_000))
+    assert c1(type(found)(points=some, arms=found.arms)).verdict == "undecided"
 
 
 @pytest.mark.parametrize(
