@@ -11,15 +11,11 @@ from collabtop.report.crossing import Crossing
 from collabtop.report.evidence import (
     FULL,
     PRINTED,
-    PRINTED_NON_IID,
     UNIFORM,
     Crossed,
     Disjointness,
-    Growth,
-    LocalRuns,
-    RoundCost,
 )
-from collabtop.report.theorems import bounded_by, t1, t2, t3, t4, t5, theorem_statements
+from collabtop.report.theorems import t1, t3, t4, t5, theorem_statements
 
 
 @pytest.fixture
@@ -64,57 +60,6 @@ def test_the_corollary_and_the_printed_instance_fail_for_small_and_large_n():
     assert [corollary_bound(n) <= 0.01 for n in (2, 7, 8, 100)] == [False, False, True, True]
     assert corollary_holds_from() == 8
     assert printed_special_arm_wins_from() == 5
-
-
-def growth(*, grows=0.0, shared_at=None, local=()):
-    """Words of exactly 3 (K log^2 n + m) and 2 K n log n, the first with a power of n on top."""
-    rows, rounds, sizes = [], [], {}
-    for power in (12, 16, 20):
-        n, name = 2**power, f"n = 2^{power}"
-        sizes[name] = n
-        for k in (2, 50):
-            words = round(3 * (k * power**2 + 1) * n**grows)
-            rows += made_up_rows(PRINTED, name, 1, k, 10**6, wrong=0, runs=2, words=words)
-            rows += made_up_rows(PRINTED_NON_IID, name, 1, k, 10**6, wrong=0, runs=2, words=2 * k * n * power)
-            rounds.append(
-                RoundCost(
-                    n, k, 1, 10**6, 0, 0, "shared" if shared_at == n else "local", n, 6 * k * power, 4 * k * power
-                )
-            )
-            rounds.append(RoundCost(n, k, 1, 10**6, 0, 1, "shared", 64, 5 * k * power, 0))
-    return Growth(tuple(ct.StudyTable(rows).points()), sizes, tuple(rounds), local)
-
-
-def test_t2_holds_with_its_constants(evidence):
-    statement = t2(evidence(growth=growth(local=(LocalRuns(588, 10, 50, 50), LocalRuns(588, 50, 50, 0)))))
-    assert statement.verdict == "holds"
-    text = "\n".join(statement.found)
-    assert "CollabTopIID: 3.00 (K log2(n)^2 + m) fitted" in text
-    assert "CollabTopNIID: 2.00 K n log2(n) fitted" in text
-    assert "LocalElim: 6.00 K log2(n) fitted" in text
-    assert "CollabSearch, both of a round: 4.00 K log2(n) fitted" in text
-    assert "GlobalElim: 5.00 K log2(n) fitted" in text
-    assert "Runs with a local phase at n = 588: 100% at K = 10, 0% at K = 50" in text
-
-
-def test_t2_does_not_hold_where_words_outgrow_the_formula(evidence):
-    assert t2(evidence(growth=growth(grows=0.2))).verdict == "does not hold"
-
-
-def test_t2_does_not_hold_where_a_large_round_is_out_of_balance(evidence):
-    statement = t2(evidence(growth=growth(shared_at=2**20)))
-    assert any("found the partition out of balance" in line and " 2 found" in line for line in statement.found)
-    assert statement.verdict == "does not hold"
-
-
-def test_t2_is_undecided_without_the_deeper_study(evidence):
-    assert t2(evidence()).verdict == "undecided"
-    assert "--deep" in t2(evidence()).why
-
-
-def test_one_size_does_not_tell_how_a_cost_grows():
-    assert bounded_by([(8, 3.0, 3.0), (8, 4.0, 4.0)], "n")[1] == "undecided"
-    assert bounded_by([], "n") == ("nothing measured", "undecided")
 
 
 def speedups(line, share_of):
