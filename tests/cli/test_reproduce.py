@@ -108,6 +108,22 @@ def test_the_report_is_computed_from_the_rows_on_disk(made):
     (folder,) = (out / "studies").glob("panels-*")
     points = ct.StudyTable.from_csv(folder / "rows.csv").points()
     assert [point.words_mean for point in points] == [point["words_mean"] for point in found["points"]]
+    for algorithm, ledgers in found["words by kind"].items():
+        (point,) = (
+            it
+            for it in points
+            if (it.arms, it.m, it.agents, it.horizon) == ("movies", 1, 10, 30_000)
+            and (it.algorithm, it.schedule) in ((algorithm, None), (algorithm, "paper"))
+        )
+        assert ledgers["runs"] == 2
+        assert sum(ledgers["words"].values()) == pytest.approx(point.words_mean)
+
+
+def test_every_study_is_counted(made):
+    out, found = made
+    rows = sum(len(ct.StudyTable.from_csv(path)) for path in (out / "studies").glob("*/rows.csv"))
+    assert sum(found["studies"].values()) == rows
+    assert found["settings"]["runs in all"] == f"{rows:,} in 3 studies"
 
 
 @pytest.mark.slow

@@ -5,7 +5,17 @@ import pytest
 from made_up import made_up_evidence
 
 from collabtop.report.crossing import Crossing
-from collabtop.report.evidence import FULL, KZZ, PRINTED, PRINTED_NON_IID, UNIFORM, Crossed
+from collabtop.report.evidence import (
+    FULL,
+    KZZ,
+    PRINTED,
+    PRINTED_NON_IID,
+    UNIFORM,
+    Crossed,
+    Growth,
+    LocalRuns,
+    WordsByKind,
+)
 from collabtop.report.experiments import IID, NON_IID
 from collabtop.report.statements import c1, c2, c3, c4, c5, c6, c7, experiment_statements, straight_line
 
@@ -111,11 +121,11 @@ def test_c4_compares_words(evidence, words, verdict):
 
 def test_c4_shows_other_counts_side_by_side_and_is_not_decided_by_them(evidence):
     ledgers = {
-        "collab-top-iid": {"Deal": 640, "Values": 300, "Hand": 300, "Pull": 560},
-        "kzz": {"Pull": 5_800, "Means": 11_740},
+        "collab-top-iid": WordsByKind(20, {"Deal": 640, "Values": 300, "Hand": 300, "Pull": 560}),
+        "kzz": WordsByKind(20, {"Pull": 5_800, "Means": 11_740}),
     }
     statement = c4(evidence(only(KZZ, words=7_000), words_by_kind=ledgers))
-    assert "23,420 words" in statement.found[-1]
+    assert "From the ledgers of 20 of these runs each, KZZ with its first list: 23,420 words" in statement.found[-1]
     assert "1,500 of CollabTopIID without sizes, counts and search replies, 15.6 times" in statement.found[-1]
     assert "1,200 of CollabTopIID without any reply, 19.5 times" in statement.found[-1]
     assert statement.verdict == "does not hold"
@@ -123,6 +133,13 @@ def test_c4_shows_other_counts_side_by_side_and_is_not_decided_by_them(evidence)
 
 def test_c5_holds_where_words_are_flat_over_t_and_straight_over_k(evidence):
     assert c5(evidence()).verdict == "holds"
+
+
+def test_c5_says_where_the_local_phase_runs_only_if_that_was_measured(evidence):
+    local = (LocalRuns(588, 10, 50, 50), LocalRuns(588, 50, 50, 0))
+    assert "local phase" not in c5(evidence()).why
+    measured = c5(evidence(growth=Growth((), {}, (), local)))
+    assert "local phase at n = 588: 100% at K = 10, 0% at K = 50" in measured.why
 
 
 def test_c5_does_not_hold_where_words_grow_with_t(evidence):

@@ -46,7 +46,7 @@ def test_t2_holds_with_its_constants(evidence):
     assert "LocalElim: 6.00 K log2(n) fitted" in text
     assert "CollabSearch, both of a round: 4.00 K log2(n) fitted" in text
     assert "GlobalElim: 5.00 K log2(n) fitted" in text
-    assert "Runs with a local phase at n = 588: 100% at K = 10, 0% at K = 50" in text
+    assert "Runs of CollabTopIID with a local phase at n = 588: 100% at K = 10, 0% at K = 50" in text
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from collabtop.report.crossing import Crossing, ratio_interval
 from collabtop.report.evidence import FULL, KZZ, PRINTED, PRINTED_NON_IID, UNIFORM, Evidence, Line
 from collabtop.report.experiments import AGENTS, IID, NON_IID, PAPER_HORIZON, fixed_horizon
 from collabtop.report.verdicts import ABOUT, Statement, Verdict, any_of, falls_to_zero, far_below, near, together
+from collabtop.report.word_growth import local_phase
 from collabtop.studies.table import PointSummary
 
 _COUNTS = ("Held", "Accepted", "Values", "Window", "Tied")
@@ -137,10 +138,10 @@ def _other_counts(evidence: Evidence) -> list[str]:
     ours, theirs = (evidence.words_by_kind.get(line.algorithm) for line in (PRINTED, KZZ))
     if not ours or not theirs:
         return []
-    total = sum(theirs.values()) + evidence.arms[IID].n * AGENTS
-    found = [f"From ledgers, KZZ with its first list: {total:,.0f} words"]
+    total = sum(theirs.words.values()) + evidence.arms[IID].n * AGENTS
+    found = [f"From the ledgers of {ours.runs} of these runs each, KZZ with its first list: {total:,.0f} words"]
     for what, left_out in (("sizes, counts and search replies", _COUNTS), ("any reply", _REPLIES)):
-        left = sum(words for kind, words in ours.items() if kind not in left_out)
+        left = sum(words for kind, words in ours.words.items() if kind not in left_out)
         found.append(f"beside {left:,.0f} of CollabTopIID without {what}, {total / left:.1f} times")
     return ["; ".join(found)]
 
@@ -181,8 +182,8 @@ def c5(evidence: Evidence) -> Statement:
         tuple(found),
         together(verdicts),
         f"Flat: within a factor of {_FLAT} over the sweep. Linear: no point further from the line than "
-        f"{_STRAIGHT:.0%} of the largest. Undecided: chance alone could carry it across the limit. Regime: as K grows, "
-        "hands become too small for a local phase, and the line bends",
+        f"{_STRAIGHT:.0%} of the largest. Undecided: chance alone could carry it across the limit"
+        + "".join(f". Regime: {line[0].lower()}{line[1:]}" for line in local_phase(evidence.growth)),
     )
 
 

@@ -237,10 +237,10 @@ def _balance(rounds: Iterable[RoundCost]) -> tuple[str, Verdict]:
     return text, "does not hold" if shared else "holds"
 
 
-def local_phase(growth: Growth) -> list[str]:
-    """At which K the local phase runs at all."""
-    if not growth.local:
+def local_phase(growth: Growth | None) -> list[str]:
+    """At which K the local phase of CollabTopIID runs at all, if that was measured."""
+    if growth is None or not growth.local:
         return []
     n = growth.local[0].n
     shares = ", ".join(f"{it.local / it.runs:.0%} at K = {it.agents}" for it in growth.local)
-    return [f"Runs with a local phase at n = {n:,}: {shares}"]
+    return [f"Runs of CollabTopIID with a local phase at n = {n:,}: {shares}"]
