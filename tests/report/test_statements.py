@@ -98,6 +98,13 @@ def test_c2_says_what_came_out_with_which_schedule(evidence):
     assert "with the printed schedule it does not hold; with the full schedule it holds" in why
 
 
+def test_c2_is_undecided_where_the_deeper_study_found_no_horizon_and_says_so(evidence):
+    *others, full = crossed(1, kzz=20_000, printed=60_000, full=26_000)
+    statement = c2(evidence(crossings=(*others, msgspec.structs.replace(full, at=None))))
+    assert statement.verdict == "undecided"
+    assert statement.why == "The deep study found no horizon for: CollabTopIID, full schedule"
+
+
 @pytest.mark.parametrize(("full", "verdict"), [(310_000, "holds"), (600_000, "does not hold"), (371_000, "undecided")])
 def test_c3_is_decided_by_the_deeper_study(evidence, full, verdict):
     found = crossed(8, kzz=300_000, printed=900_000, full=full)

@@ -2,6 +2,7 @@
 
 import math
 
+import msgspec
 import pytest
 from made_up import made_up_evidence, made_up_rows
 
@@ -77,12 +78,28 @@ def speedups(line, share_of):
         (lambda k, log: 0.3 * k, "holds"),
         (lambda k, log: 0.5 * k / log, "does not hold"),
         (lambda k, log: 1.5 * k, "does not hold"),
+        (lambda k, log: 0.98 * k, "undecided"),  # the interval, 5% to each side, reaches past K
+        (lambda k, log: 1.02 * k, "undecided"),
+        (lambda k, log: 1.02 * k / log, "undecided"),
+        (lambda k, log: 0.3 * k if k < 100 else 1.5 * k, "does not hold"),
     ],
 )
 def test_t3_wants_a_speed_up_between_k_over_log_squared_and_k(evidence, share_of, verdict):
     statement = t3(evidence(crossings=(*speedups(PRINTED, lambda k, log: 0.2 * k), *speedups(FULL, share_of))))
     assert statement.verdict == verdict
-    assert "CollabTopIID, printed schedule: H/T = 0.20 at K = 1, 2.00 at K = 10, 20.00 at K = 100" in statement.found[0]
+    assert statement.found[0].startswith(
+        "CollabTopIID, printed schedule: H/T = 0.20 (0.19 to 0.21) at K = 1, 2.00 (1.90 to 2.11) at K = 10, 20.00 ("
+    )
+    assert statement.found[1].endswith(f"({verdict})")
+
+
+def test_t3_is_undecided_where_a_horizon_was_sought_and_not_found(evidence):
+    *most, last = speedups(PRINTED, lambda k, log: 0.2 * k)
+    statement = t3(evidence(crossings=(*most, msgspec.structs.replace(last, at=None))))
+    assert statement.verdict == "undecided"
+    assert "not found at K = 100" in statement.found[0]
+    nothing = tuple(msgspec.structs.replace(one, at=None) for one in (*most, last))
+    assert t3(evidence(crossings=nothing)).verdict == "undecided"
 
 
 def test_t3_is_undecided_without_the_deeper_study(evidence):

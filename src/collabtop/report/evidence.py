@@ -35,7 +35,8 @@ class Crossed(msgspec.Struct, frozen=True):
     line: Line
     m: int
     agents: int
-    at: Crossing
+    at: Crossing | None
+    """None if it was sought and not found."""
 
 
 class LocalRuns(msgspec.Struct, frozen=True):

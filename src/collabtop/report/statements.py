@@ -81,8 +81,11 @@ def _horizons(evidence: Evidence, name: str, says: str, m: int, target: float) -
             ratio, low, high = ratio_interval(one, other)
             verdicts[line] = near(low, high, target)
             found.append(f"{line.name}: {ratio:.2f} ({low:.2f} to {high:.2f}) times KZZ's")
-    others = [one for one in evidence.crossings if (one.m, one.agents) == (m, AGENTS) and one.line not in deep]
-    found += [_where(one.line, one.at) for one in others]
+    sought = [one for one in evidence.crossings if (one.m, one.agents) == (m, AGENTS)]
+    found += [_where(one.line, one.at) for one in sought if one.line not in deep]
+    if not decided and sought:
+        missed = ", ".join(one.line.name for one in sought if one.at is None)
+        return Statement(name, says, tuple(found), "undecided", f"The deep study found no horizon for: {missed}")
     if not decided:
         runs = max((point.runs for point in evidence.points), default=0)
         why = f"{runs:,} runs a point cannot decide it: it takes 10,000 near the crossing (collabtop reproduce --deep)"
