@@ -1,6 +1,7 @@
 """`collabtop reproduce`: the report, whole, from few runs."""
 
 import json
+from html import unescape
 from html.parser import HTMLParser
 
 import pytest
@@ -8,6 +9,8 @@ from typer.testing import CliRunner
 
 import collabtop as ct
 from collabtop.cli import app
+from collabtop.report.figures import BARS
+from collabtop.report.prices import NOTE
 from collabtop.report.reproduction import Settings, measure
 
 NAMES = [*(f"C{number}" for number in range(1, 8)), *(f"T{number}" for number in range(1, 6))]
@@ -101,6 +104,14 @@ def test_the_plain_report_says_the_same(made):
     for one in found["statements"]:
         assert f"### {one['name']}: {one['verdict']}" in text
         assert all(f"- {line}" in text for line in one["found"])
+
+
+def test_both_reports_say_what_bars_and_marks_stand_for(made):
+    out, _ = made
+    for name in ("report.html", "report.md"):
+        text = unescape((out / name).read_text(encoding="utf-8"))
+        assert BARS in text
+        assert NOTE in text
 
 
 def test_the_report_is_computed_from_the_rows_on_disk(made):
