@@ -119,7 +119,7 @@ def test_the_report_is_computed_from_the_rows_on_disk(made):
     (folder,) = (out / "studies").glob("panels-*")
     points = ct.StudyTable.from_csv(folder / "rows.csv").points()
     assert [point.words_mean for point in points] == [point["words_mean"] for point in found["points"]]
-    for algorithm, ledgers in found["words by kind"].items():
+    for algorithm, ledgers in found["words_by_kind"].items():
         (point,) = (
             it
             for it in points

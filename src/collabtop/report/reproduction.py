@@ -61,7 +61,7 @@ class Reproduction(msgspec.Struct, frozen=True):
             "statements": [msgspec.to_builtins(one) for one in self.statements],
             "points": [msgspec.to_builtins(one) for one in self.evidence.points],
             "bound": [msgspec.to_builtins(one) for one in self.evidence.bound],
-            "words by kind": self.evidence.words_by_kind,
+            "words_by_kind": self.evidence.words_by_kind,
             "disjointness": [msgspec.to_builtins(one) for one in self.evidence.disjointness],
             "crossings": [msgspec.to_builtins(one) for one in self.evidence.crossings],
             "prices": [msgspec.to_builtins(one) for one in prices(self.evidence)],

@@ -84,7 +84,7 @@ def _horizons(evidence: Evidence, name: str, says: str, m: int, target: float) -
     sought = [one for one in evidence.crossings if (one.m, one.agents) == (m, AGENTS)]
     found += [_where(one.line, one.at) for one in sought if one.line not in deep]
     if not decided and sought:
-        missed = ", ".join(one.line.name for one in sought if one.at is None)
+        missed = ", ".join(line.name for line, at in deep.items() if at is None)
         return Statement(name, says, tuple(found), "undecided", f"The deep study found no horizon for: {missed}")
     if not decided:
         runs = max((point.runs for point in evidence.points), default=0)
