@@ -54,6 +54,20 @@ class KZZ(Algorithm):
         alpha = largest_alpha(problem)
         return [(size, alpha // size) for size in sizes_of(problem.n)[:-1]]
 
+    def most_words(self, problem: Problem) -> int:
+        """An arm's number and mean for every agent that pulls it: all K, or K - 1 more than one an arm in a round.
+
+        That all arms are open at first nobody has to be told.
+        """
+        agents = problem.agents
+        rounds = sizes_of(problem.n)[:-1]
+        pulled = [size + agents - 1 if self.balanced else agents * size for size in rounds]
+        return 2 * sum(pulled) - pulled[0]
+
+    def most_round_trips(self, problem: Problem) -> int:
+        """One a round."""
+        return len(sizes_of(problem.n)) - 1
+
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
         """Halve until all is settled."""
         pull = pull_balanced if self.balanced else pull_in_turn
