@@ -14,6 +14,7 @@ from collabtop.algorithms.elimination import settle, settle_rest
 from collabtop.algorithms.frugal_bound import frugal_round_trips_bound, frugal_words_bound
 from collabtop.algorithms.frugal_plan import FrugalPlan, frugal_plan, smallest_frugal_horizon
 from collabtop.algorithms.losses import open_again, planned_pulls
+from collabtop.arguments import real_number
 from collabtop.errors import InputError
 from collabtop.problem import Problem
 from collabtop.protocol import shuffling
@@ -43,7 +44,7 @@ class FrugalTop(Algorithm):
     risk: float = 0.001
 
     def __post_init__(self) -> None:
-        if not 0 < self.risk < 1:
+        if not 0 < real_number("risk", self.risk) < 1:
             raise InputError(f"risk is {self.risk}, but a probability between 0 and 1 is needed")
 
     def smallest_horizon(self, problem: Problem) -> int:

@@ -12,6 +12,7 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.elimination import settle, settle_rest
 from collabtop.algorithms.everyone import Everyone
 from collabtop.algorithms.frugal_plan import noniid_plan, noniid_sizes, smallest_noniid_horizon
+from collabtop.arguments import real_number
 from collabtop.errors import InputError
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags
@@ -38,7 +39,7 @@ class FrugalTopNonIID(Algorithm):
     coarseness: float = 0.05
 
     def __post_init__(self) -> None:
-        if not 0 <= self.coarseness < 1:
+        if not 0 <= real_number("coarseness", self.coarseness) < 1:
             raise InputError(f"coarseness is {self.coarseness}, but a share of at least 0 and below 1 is needed")
 
     def smallest_horizon(self, problem: Problem) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.dealing import balanced_time, pull_balanced, pull_in_turn
 from collabtop.algorithms.elimination import settle, settle_rest
+from collabtop.errors import InputError
 from collabtop.problem import Problem
 from collabtop.protocol.scoreboard import Scoreboard
 from collabtop.protocol.team import Team
@@ -34,6 +35,10 @@ class KZZ(Algorithm):
     name: ClassVar[str] = "kzz"
     iid_only: ClassVar[bool] = True
     balanced: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.balanced, bool | np.bool_):
+            raise InputError(f"balanced is {self.balanced!r:.80}, but True or False is needed")
 
     @property
     def title(self) -> str:
