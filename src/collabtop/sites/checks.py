@@ -7,7 +7,7 @@ horizon, arms that the agent was really dealt. A site checks every question befo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -245,15 +245,6 @@ class PublicState:
         _need(answer.packed.count == self._open, "more or fewer means than arms pulled")
         _need(answer.packed.width == max(1, answer.steps.bit_length()), "numbers packed in another way")
         _in_range(answer.means())
-
-
-def under_way(states: Sequence[PublicState]) -> int:
-    """Number of the request that the agents may be at: the one after the last that any of them answered.
-
-    >>> under_way([PublicState(0, Problem(n=4, m=1, agents=1, horizon=20))])
-    1
-    """
-    return 1 + max(state.last for state in states)
 
 
 def _need(holds: bool, otherwise: str) -> None:
