@@ -150,7 +150,8 @@ Made by `python benchmarks/frugal_standard.py`. Each cell has one horizon T, by 
 fifth of its runs. Errors are shares of wrong answers ({runs}).
 *frugal*: frugal-top; *kzz*: kzz and kzz-balanced, which pull every arm equally often; *full* and *paper*:
 collab-top-iid with its two schedules; "-": the horizon is below its smallest. A cell is won (or lost) if frugal-top's
-error is below (or above) the smallest of the other three by more than two standard errors. The instances: equal gaps
+error is below (or above) the smallest of the other three by more than two standard errors. "even" means not told
+apart by this many runs, which is not the same as equally good. The instances: equal gaps
 of .1; one arm .1 above the others; means from .9 to .1 in even steps; gaps that grow geometrically from .01 to .8;
 means drawn uniformly (seed 1).
 """
@@ -196,7 +197,8 @@ def summary(lines: list[str]) -> str:
         ratio = _mean([ours / theirs for ours, theirs in zip(*words, strict=True)])
         text.append(f"| {' | '.join([instance, m, *counts, *errors, f'{ratio:.2f}'])} |")
     outcomes = [line.strip("| ").split("|")[-1].strip() for line in lines]
-    counts = [f"{outcome} {outcomes.count(outcome)}" for outcome in ("wins", "even", "loses")]
+    named = {"wins": "wins", "even": "not told apart (even)", "loses": "loses"}
+    counts = [f"{told} {outcomes.count(outcome)}" for outcome, told in named.items()]
     return "\n".join([*text, "", f"Against the best of the others, over {len(lines)} cells: {', '.join(counts)}."])
 
 

@@ -57,6 +57,43 @@ def test_words_and_round_trips_by_proof_are_those_of_the_plan(small):
     assert (small.rows[-1].bound_words, small.rows[-1].bound_round_trips) == (64, 1)
 
 
+def most(*arguments, **more):
+    rows = ct.plan(*arguments, simulate=False, **more).rows
+    return {row.title: (row.bound_words, row.bound_round_trips) for row in rows}
+
+
+def test_words_and_round_trips_by_proof_without_simulation():
+    # What the ledger of a whole run has, by the formulas of the algorithms.
+    several = most(588, 8, 10, gap=0.05)
+    assert several["kzz"] == (10 * (588 + 2 * (294 + 147 + 73 + 36 + 18 + 9 + 4 + 2)), 9) == (17_540, 9)
+    assert several["kzz-balanced"] == (588 + 9 + 2 * (294 + 147 + 73 + 36 + 18 + 9 + 4 + 2 + 8 * 9), 9)
+    assert several["frugal-top"] == (798, 10)
+    assert several["confident-top"] == several["collab-top-iid, paper"] == (None, None)
+    alone = most(16, 1, 1, gap=0.2)
+    assert alone["sar"] == (16 + 2 * sum(range(2, 16)), 15)
+    assert alone["sequential-halving"] == (16 + 2 * (8 + 4 + 2), 4)
+    mixed = most(None, 1, means=ct.datasets.movielens_like_groups())
+    assert mixed["collab-top-noniid, paper"][1] == 9
+    assert mixed["frugal-top-noniid"][0] > mixed["collab-top-noniid, full"][0] > mixed["uniform"][0]
+
+
+def test_the_table_shows_what_is_proved_with_and_without_simulation(small):
+    bounds_only = str(ct.plan(588, 8, 10, gap=0.05, simulate=False))
+    (kzz,) = (line.split() for line in bounds_only.splitlines() if line.split()[:1] == ["kzz"])
+    assert kzz == ["kzz", "0.01", "-", "17,540", "9"]
+    assert "simulation" not in bounds_only
+    assert str(small).index("By simulation") < str(small).index("By proof")
+
+
+def test_arms_that_differ_between_agents_have_a_horizon_by_proof_too():
+    arms = ct.HeterogeneousArms([[0.9, 0.7], *[[0.3, 0.5]] * 15])
+    frugal, *_ = ct.plan(None, 1, means=arms, simulate=False).rows
+    assert ct.frugal_noniid_error_bound(arms, 1, 2, frugal.bound_horizon) <= 0.01
+    assert ct.frugal_noniid_error_bound(arms, 1, 2, round(0.99 * frugal.bound_horizon)) > 0.01
+    coarser, *_ = ct.plan(None, 1, means=arms, algorithms=[ct.FrugalTopNonIID(0.5)], simulate=False).rows
+    assert 1.3 < coarser.bound_horizon / frugal.bound_horizon < 1.5  # about 1.5 / 1.05
+
+
 def test_the_same_seed_gives_the_same_plan():
     def made():
         return ct.plan(8, 1, 2, gap=0.4, error=0.05, algorithms=["uniform"], runs=60, jobs=1, seed=3)
@@ -83,7 +120,30 @@ def test_one_that_stops_by_itself_gets_the_time_that_it_takes():
     (row,) = ct.plan(None, 1, 2, means=[0.9, 0.4, 0.3], algorithms=["confident-top"], **QUICK).rows
     assert row.note == "stops by itself"
     assert 10 < row.horizon < 1_000
-    assert row.error == 0.01
+    assert (row.error, row.options["confidence"]) == (0.01, 0.99)
+
+
+def test_one_that_its_limit_stops_has_no_horizon():
+    for means in ([0.5001, 0.5, 0.3], [[0.5001, 0.5], [0.5, 0.5], [0.2, 0.3]]):
+        name = "confident-top" if np.ndim(means) == 1 else "confident-top-noniid"
+        (row,) = ct.plan(None, 1, 2, means=means, algorithms=[name], runs=3, jobs=1).rows
+        assert (row.horizon, row.horizon_low, row.words) == (None, None, None)
+        assert row.note == "not sure at the limit of 10,000,000 in 3 of 3 runs"
+
+
+@pytest.mark.parametrize("error", [0.2, 0.05])
+def test_the_confidence_of_a_row_is_the_one_that_was_simulated(error):
+    chosen = ct.ConfidentTop(0.5, tolerance=0.1)
+    (row,) = ct.plan(None, 1, 2, means=[0.9, 0.4, 0.3], algorithms=[chosen], error=error, runs=20, jobs=1).rows
+    assert row.options == {"confidence": 1 - error, "tolerance": 0.1}
+    study = ct.Study(
+        arms=ct.BernoulliArms([0.9, 0.4, 0.3]),
+        algorithms=ct.make_algorithm(row.algorithm, **row.options),
+        agents=2,
+        horizon=10_000_000,
+        runs=20,
+    )
+    assert row.horizon == round(study.run(jobs=1).points()[0].time_mean)
 
 
 def test_means_may_be_arms_or_a_list_and_n_may_be_left_out():

@@ -39,6 +39,7 @@ PROMISED = [
     "ConfidentTopNonIID",
     "KLLUCB",
     "frugal_error_bound",
+    "frugal_noniid_error_bound",
     "plan",
     "Plan",
     "available_algorithms",

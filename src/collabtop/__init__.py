@@ -11,6 +11,7 @@ from collabtop.algorithms.collab_top_noniid import CollabTopNonIID as CollabTopN
 from collabtop.algorithms.confident_top import ConfidentTop as ConfidentTop
 from collabtop.algorithms.confident_top import ConfidentTopNonIID as ConfidentTopNonIID
 from collabtop.algorithms.frugal_bound import frugal_error_bound as frugal_error_bound
+from collabtop.algorithms.frugal_bound import frugal_noniid_error_bound as frugal_noniid_error_bound
 from collabtop.algorithms.frugal_top import FrugalTop as FrugalTop
 from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID as FrugalTopNonIID
 from collabtop.algorithms.kl_lucb import KLLUCB as KLLUCB

@@ -12,8 +12,8 @@ import numpy as np
 from collabtop.errors import InputError
 
 
-def whole_number(name: str, value: Any, least: int) -> int:
-    """A whole number of at least `least`, whether Python's or NumPy's.
+def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """A whole number of at least `least`, and at most `most` where there is a limit, whether Python's or NumPy's.
 
     >>> whole_number("agents", 10, least=1)
     10
@@ -27,6 +27,8 @@ def whole_number(name: str, value: Any, least: int) -> int:
         number = None
     if number is None or isinstance(value, bool | np.bool_) or number < least:
         raise InputError(f"{name} is {_shown(value)}, but a whole number of at least {least} is needed")
+    if most is not None and number > most:
+        raise InputError(f"{name} is {_shown(value)}, but a whole number of at most {most} is needed")
     return number
 
 

@@ -6,8 +6,6 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -20,7 +18,7 @@ from collabtop.problem import Problem, complexity
 from collabtop.report.crossing import fit_crossing
 from collabtop.run import DEFAULT_MAX_HORIZON
 from collabtop.studies.grid import Study
-from collabtop.studies.table import PointSummary
+from collabtop.studies.table import PointSummary, StudyTable
 
 _BRACKET_RUNS = 60
 _DOUBLINGS = 24
@@ -80,9 +78,15 @@ class Effort:
     def simulate(
         self, algorithm: Algorithm, arms: SimulatedArms, m: int, agents: int, horizons: Sequence[int], runs: int
     ) -> list[PointSummary]:
-        """Runs at each of these horizons."""
+        """What runs at each of these horizons come to."""
+        return self.make_runs(algorithm, arms, m, agents, horizons, runs).points()
+
+    def make_runs(
+        self, algorithm: Algorithm, arms: SimulatedArms, m: int, agents: int, horizons: Sequence[int], runs: int
+    ) -> StudyTable:
+        """Runs at each of these horizons, one by one."""
         study = Study(arms=arms, algorithms=algorithm, m=m, agents=agents, horizon=horizons, runs=runs, seed=self.seed)
-        return study.run(jobs=self.jobs).points()
+        return study.run(jobs=self.jobs)
 
 
 class _Search:
@@ -168,16 +172,18 @@ def _enough_or_crossing(search: _Search, target: float) -> Found:
     return search.crossing(target)
 
 
-def time_to_be_sure(
-    algorithm: Algorithm, arms: SimulatedArms, m: int, agents: int, error: float, effort: Effort
-) -> Found:
-    """How long an algorithm that stops by itself takes for this error: the mean, and where 95% of runs lie."""
-    settings: dict[str, Any] = {"confidence": 1 - error}
-    stops: Algorithm = replace(algorithm, **settings)
-    (point,) = effort.simulate(stops, arms, m, agents, [DEFAULT_MAX_HORIZON], min(effort.runs, _SURE_RUNS))
-    note = "stops by itself"
+def time_to_be_sure(algorithm: Algorithm, arms: SimulatedArms, m: int, agents: int, effort: Effort) -> Found:
+    """How long an algorithm that stops by itself takes: the mean, and where 95% of runs lie."""
+    runs = min(effort.runs, _SURE_RUNS)
+    made = effort.make_runs(algorithm, arms, m, agents, [DEFAULT_MAX_HORIZON], runs)
+    # One that could not pull every arm once more had no time left: it gave up, or was about to.
+    longest = DEFAULT_MAX_HORIZON - algorithm.smallest_horizon(Problem(arms.n, m, agents, 1))
+    unsure = sum(row.time > longest for row in made.rows)
+    if unsure:
+        return Found(runs=runs, note=f"not sure at the limit of {DEFAULT_MAX_HORIZON:,} in {unsure} of {runs} runs")
+    (point,) = made.points()
     low, high = (max(0.0, point.time_mean + side * 1.96 * point.time_sd) for side in (-1, 1))
-    return _with_costs(point, point.runs, note, round(point.time_mean), round(low), round(high))
+    return _with_costs(point, runs, "stops by itself", round(point.time_mean), round(low), round(high))
 
 
 def _with_costs(point: PointSummary, runs: int, note: str, horizon: int, low: int | None, high: int | None) -> Found:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 
 from collabtop.algorithms.base import Algorithm
@@ -18,7 +19,7 @@ from collabtop.algorithms.catalogue import make_algorithm
 from collabtop.algorithms.collab_top_iid import CollabTopIID
 from collabtop.algorithms.collab_top_noniid import CollabTopNonIID
 from collabtop.algorithms.confident_top import ConfidentTop, ConfidentTopNonIID
-from collabtop.algorithms.frugal_bound import frugal_error_bound, frugal_round_trips_bound, frugal_words_bound
+from collabtop.algorithms.frugal_bound import frugal_error_bound, frugal_noniid_error_bound
 from collabtop.algorithms.frugal_top import FrugalTop
 from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID
 from collabtop.algorithms.kzz import KZZ
@@ -45,10 +46,17 @@ class PlanRow(msgspec.Struct, frozen=True):
     bound_horizon: int | None
     """The horizon from which on a proof promises that error; None where there is no proof, or none that reaches it."""
     bound_words: int | None
-    """The most words that a run can take, by proof."""
+    """The most words that a run can take, at any horizon; None where there is no such number.
+
+    There is none for an algorithm that stops by itself, and none but the order K log2(n)^2 + m for collab-top-iid.
+    """
     bound_round_trips: int | None
+    """The most round trips that a run can take, at any horizon."""
     horizon: int | None
-    """The horizon at which simulated runs have that error; None if it was not found."""
+    """The horizon at which simulated runs have that error; None if it was not found.
+
+    For an algorithm that stops by itself, the mean time it takes; None if runs were stopped by their limit.
+    """
     horizon_low: int | None
     """Lower end of its 95% interval; where an algorithm stops by itself, 95% of its runs lie between the two."""
     horizon_high: int | None
@@ -97,23 +105,37 @@ class Plan(msgspec.Struct, frozen=True):
             console.print(self)
         return captured.get().rstrip()
 
-    def __rich__(self) -> Table:
-        table = Table(
-            box=SIMPLE_HEAD,
-            padding=(0, 1, 0, 0),
-            title=f"The best {self.m:,} of {self.n:,} arms with {self.agents:,} agents: {self.instance}",
-            caption=f"gap at the border {self.gap:.3g}   H {self.complexity:,.4g}   H / K "
-            f"{self.complexity / self.agents:,.4g}",
+    def __rich__(self) -> Group:
+        title = f"The best {self.m:,} of {self.n:,} arms with {self.agents:,} agents: {self.instance}"
+        caption = f"gap at the border {self.gap:.3g}   H {self.complexity:,.4g}   H / K {self._share:,.4g}"
+        simulated, proved = (
+            _table("horizon", "95% interval", "words", "bits", "trips"),
+            _table("enough horizon", "most words", "most trips"),
         )
-        table.add_column("algorithm", no_wrap=True)
-        for column in ("error", "horizon", "95% interval", "words", "bits", "trips", "by proof"):
-            table.add_column(column, justify="right")
-        table.add_column("note")
+        simulated.add_column("note")
+        proved.title, proved.caption = "By proof", caption
         for row in self.rows:
             interval = "-" if row.horizon_low is None else f"{row.horizon_low:,} to {row.horizon_high:,}"
-            numbers = (row.horizon, interval, row.words, row.bits, row.round_trips, row.bound_horizon)
-            table.add_row(row.title, f"{row.error:g}", *(_shown(number) for number in numbers), row.note)
-        return table
+            head = row.title, f"{row.error:g}"
+            numbers = (row.horizon, interval, row.words, row.bits, row.round_trips)
+            simulated.add_row(*head, *map(_shown, numbers), row.note)
+            proved.add_row(*head, *map(_shown, (row.bound_horizon, row.bound_words, row.bound_round_trips)))
+        if not any(row.runs for row in self.rows):
+            return Group(title, "", proved)
+        simulated.title = "By simulation"
+        return Group(title, "", simulated, "", proved)
+
+    @property
+    def _share(self) -> float:
+        return self.complexity / self.agents
+
+
+def _table(*numbers: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("algorithm", no_wrap=True)
+    for column in ("error", *numbers):
+        table.add_column(column, justify="right")
+    return table
 
 
 def _shown(number: float | str | None) -> str:
@@ -189,7 +211,8 @@ def _simulated(
             effort.turn_to(algorithm.title)
             if "confidence" in algorithm.options:
                 found |= {
-                    (place, level): time_to_be_sure(algorithm, arms, m, agents, level, effort) for level in errors
+                    (place, level): time_to_be_sure(_for_error(algorithm, level), arms, m, agents, effort)
+                    for level in errors
                 }
             else:
                 by_level = find_horizons(algorithm, arms, m, agents, errors, effort)
@@ -199,14 +222,14 @@ def _simulated(
 
 def _row(algorithm: Algorithm, error: float, arms: SimulatedArms, m: int, agents: int, found: Found | None) -> PlanRow:
     found = found or Found(note="not simulated")
-    words, trips = _bound_costs(algorithm, Problem(arms.n, min(m, arms.n - m), agents, 1))
+    inner = Problem(arms.n, min(m, arms.n - m), agents, 1)
     return PlanRow(
         algorithm=algorithm.title,
-        options=algorithm.options,
+        options=_for_error(algorithm, error).options,
         error=error,
         bound_horizon=_bound_horizon(algorithm, arms, m, agents, error),
-        bound_words=words,
-        bound_round_trips=trips,
+        bound_words=algorithm.most_words(inner),
+        bound_round_trips=algorithm.most_round_trips(inner),
         horizon=found.horizon,
         horizon_low=found.low,
         horizon_high=found.high,
@@ -218,16 +241,12 @@ def _row(algorithm: Algorithm, error: float, arms: SimulatedArms, m: int, agents
     )
 
 
-def _bound_costs(algorithm: Algorithm, problem: Problem) -> tuple[int | None, int | None]:
-    """The most words and round trips, where they are known before a run."""
-    if isinstance(algorithm, Uniform):
-        return problem.agents * problem.n, 1
-    if isinstance(algorithm, FrugalTop):
-        problem = msgspec.structs.replace(
-            problem, horizon=algorithm.smallest_horizon(problem)
-        )  # any: they do not depend on it
-        return frugal_words_bound(problem, algorithm.risk), frugal_round_trips_bound(problem, algorithm.risk)
-    return None, None
+def _for_error(algorithm: Algorithm, error: float) -> Algorithm:
+    """The same algorithm; one that stops by itself, with the confidence that goes with this error."""
+    if "confidence" not in algorithm.options:
+        return algorithm
+    settings: dict[str, Any] = {"confidence": 1 - error}
+    return replace(algorithm, **settings)
 
 
 def _bound_horizon(algorithm: Algorithm, arms: SimulatedArms, m: int, agents: int, error: float) -> int | None:
@@ -236,6 +255,9 @@ def _bound_horizon(algorithm: Algorithm, arms: SimulatedArms, m: int, agents: in
     if isinstance(algorithm, FrugalTop):
         risk = algorithm.risk
         bound = lambda horizon: frugal_error_bound(arms, m, agents, horizon, risk)  # noqa: E731
+    elif isinstance(algorithm, FrugalTopNonIID):
+        coarseness = algorithm.coarseness
+        bound = lambda horizon: frugal_noniid_error_bound(arms, m, agents, horizon, coarseness)  # noqa: E731
     elif isinstance(algorithm, CollabTopIID | CollabTopNonIID) and algorithm.schedule == "paper":
         bound = lambda horizon: error_bound(arms, m, agents, horizon)  # noqa: E731
     else:

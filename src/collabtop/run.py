@@ -38,6 +38,9 @@ from collabtop.watching import open_page
 DEFAULT_MAX_HORIZON = 10_000_000
 """The limit of a run with a confidence, where none is given: arms that tie are never told apart."""
 
+_MOST_AGENTS = 10**6
+_MOST_PULLS = 10**15  # of all agents together: as floats, sums of rewards are exact up to nine times that
+
 
 def identify(
     arms: Any,
@@ -261,10 +264,10 @@ def _problem(arms: Arms, m: int, agents: int | None, horizon: int) -> Problem:
         if arms.agents is None:
             raise InputError("agents is missing: say how many agents share the work, such as agents=10")
         agents = arms.agents
-    agents = whole_number("agents", agents, least=1)
+    agents = whole_number("agents", agents, least=1, most=_MOST_AGENTS)
     if arms.agents not in (None, agents):
         raise InputError(f"agents is {agents}, but these arms are for {arms.agents} agents")
-    return Problem(arms.n, m, agents, whole_number("horizon", horizon, least=1))
+    return Problem(arms.n, m, agents, whole_number("horizon", horizon, least=1, most=_MOST_PULLS // agents))
 
 
 def as_arms(arms: Any, pull: Pull | None = None, policy: PullPolicy | None = None) -> Arms:
@@ -322,7 +325,7 @@ def limit_of(
     if horizon is not None:
         return horizon, None
     if budget is None:
-        most = DEFAULT_MAX_HORIZON if max_horizon is None else whole_number("max_horizon", max_horizon, least=1)
+        most = DEFAULT_MAX_HORIZON if max_horizon is None else whole_number("max_horizon", max_horizon, 1, _MOST_PULLS)
         return most, None
     budget, prices = checked_budget(budget), costs_of(arms, cost)
     problem = _problem(arms, m, agents, 1)

@@ -152,6 +152,7 @@ def check_run(algorithm: Algorithm, arms: SimulatedArms, m: int, agents: int, ho
     assert result.observed is not None
     _check_pulls(result, case)
     _check_rounds(result, case)
+    _check_most(algorithm, result, case)
     if isinstance(arms, ConstantArms):
         values = arms.means if arms.iid else arms.means.mean(axis=1)
         _check_right(result, values, float(algorithm.options.get("tolerance", 0.0)), case)
@@ -185,12 +186,22 @@ def _check_rounds(result: Result, case: str) -> None:
         assert one.round is None or one.round < len(result.rounds), f"{one} names no round of the run ({case})"
 
 
+def _check_most(algorithm: Algorithm, result: Result, case: str) -> None:
+    """A run says no more than the algorithm says it can."""
+    if result.m == result.n:
+        return
+    inner = Problem(result.n, min(result.m, result.n - result.m), result.agents, result.horizon)
+    words, trips = algorithm.most_words(inner), algorithm.most_round_trips(inner)
+    assert words is None or result.words <= words, f"{result.words} words, {words} at most ({case})"
+    assert trips is None or result.round_trips <= trips, f"{result.round_trips} trips, {trips} at most ({case})"
+
+
 def check_algorithm(algorithm: Algorithm, *, seed: int = 0) -> None:
     """Check that an algorithm keeps the laws on small instances of every shape.
 
     Without noise it finds the best m for every n, K, m and horizon that it accepts; it never goes past the
-    horizon; the ledger equals what crosses the wire; the same seed gives the same run; a horizon below its
-    smallest is refused.
+    horizon; the ledger equals what crosses the wire, and is within `most_words` and `most_round_trips` where it has
+    them; the same seed gives the same run; a horizon below its smallest is refused.
     """
     rng, tried = np.random.default_rng(seed), 0
     for n in (1, 2, 3, 4, 7, 8, 13, 16, 40):

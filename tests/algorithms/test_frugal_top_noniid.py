@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -77,3 +79,46 @@ def test_coarse_means_do_not_make_it_wrong_more_often():
     coarse, exact = sorted(study.run(jobs=1).points(), key=lambda point: point.bits_mean)
     spread = np.sqrt(0.25 * 2 / 400)
     assert coarse.error < exact.error + 4 * spread  # a false alarm in 30,000
+
+
+EASY = {
+    "one good arm": ([[0.95, 0.75]] + [[0.1, 0.3]] * 11, 1, (600, 800)),
+    "two good arms": ([[0.9, 0.9, 0.3]] * 2 + [[0.1, 0.1, 0.4]] * 10, 2, (800, 1_200)),
+    "most of them wanted": ([[0.95, 0.75]] * 9 + [[0.1, 0.3]], 9, (400, 600)),
+}
+
+
+@pytest.mark.parametrize("name", EASY)
+def test_the_measured_error_is_never_above_the_bound_where_it_says_anything(name):
+    table, m, horizons = EASY[name]
+    arms, runs = ct.HeterogeneousArms(table), 200
+    bounds = [ct.frugal_noniid_error_bound(arms, m, len(table[0]), horizon) for horizon in horizons]
+    assert 1 > bounds[0] > bounds[1] > 0
+    for horizon, bound in zip(horizons, bounds, strict=True):
+        study = ct.Study(arms=arms, algorithms="frugal-top-noniid", m=m, horizon=horizon, runs=runs, seed=1)
+        wrong = study.run(jobs=1).points()[0].wrong
+        # One-sided, 4 standard deviations: a false alarm in 30,000.
+        assert wrong <= runs * bound + 4 * math.sqrt(runs * bound * (1 - bound)) + 1e-9
+
+
+def test_the_bound_for_the_same_arms_everywhere_is_that_of_one_mean_an_arm():
+    means = np.array([0.9, 0.6, 0.3, 0.2])
+    everywhere = np.tile(means[:, np.newaxis], (1, 3))
+    for horizon in (3, 300, 600):
+        alike = ct.frugal_noniid_error_bound(everywhere, 1, 3, horizon)
+        assert alike == pytest.approx(ct.frugal_noniid_error_bound(means, 1, 3, horizon))
+    assert ct.frugal_noniid_error_bound([0.5, 0.5, 0.1], 1, 2, 10**9) == 1  # a tie
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (([0.5, 1.4], 1, 2, 100), "mean lies in"),
+        (([0.5, 0.4], 2, 2, 100), "m is 2"),
+        (([0.5, 0.4], 1, 0, 100), "agents is 0"),
+        (([0.5, 0.4], 1, 1, 100, 1.0), "coarseness is 1.0"),
+    ],
+)
+def test_the_bound_refuses_bad_arguments(arguments, said):
+    with pytest.raises(ct.InputError, match=said):
+        ct.frugal_noniid_error_bound(*arguments)

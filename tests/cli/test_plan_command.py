@@ -10,7 +10,8 @@ QUICK = ("--algorithm", "uniform", "--runs", 60, "--seconds", 20, "--jobs", 1)
 def test_it_prints_a_row_for_each_error_within_the_width(run):
     result = run("plan", "-n", 8, "-m", 1, "--agents", 2, "--gap", 0.4, "--error", 0.2, "--error", 0.05, *QUICK)
     assert result.exit_code == 0
-    assert result.stdout.count("uniform") == 2
+    simulated, proved = result.stdout.split("By proof")
+    assert simulated.count("uniform") == proved.count("uniform") == 2
     assert "equal gaps of 0.4" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 100
 
@@ -28,6 +29,13 @@ def test_without_simulation_there_are_bounds_only(run, means):
     assert told["n"] == 20
     assert told["rows"][0]["bound_horizon"] > 0
     assert {row["horizon"] for row in told["rows"]} == {None}
+
+
+def test_without_simulation_words_and_round_trips_are_shown(run):
+    shown = run("plan", "-n", 588, "-m", 8, "--agents", 10, "--gap", 0.05, "--no-simulation").stdout
+    rows = [line.split() for line in shown.splitlines()]
+    assert ["kzz", "0.01", "-", "17,540", "9"] in rows
+    assert ["uniform", "0.01", "-", "5,880", "1"] in rows
 
 
 def test_a_non_iid_file_knows_its_agents(run, group_means):

@@ -49,15 +49,15 @@ def shown_rows():
     return re.search(r"<!-- costs -->\n(.*?)\n\n", PAGE, re.DOTALL)[1].splitlines()
 
 
-def costs():
-    spec = importlib.util.spec_from_file_location("algorithm_costs", ROOT / "benchmarks" / "algorithm_costs.py")
+def benchmark(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
 def test_the_table_of_costs_is_what_the_benchmark_says_of_a_few():
-    module, arms = costs(), ct.datasets.movielens_like()
+    module, arms = benchmark("algorithm_costs"), ct.datasets.movielens_like()
     for name in ("frugal-top", "kzz", "kzz-balanced"):
         row = module.row(name, arms, 8, "same for all", agents=module.AGENTS, horizon=module.HORIZON)
         assert row in shown_rows()
@@ -65,9 +65,17 @@ def test_the_table_of_costs_is_what_the_benchmark_says_of_a_few():
 
 @pytest.mark.slow
 def test_the_table_of_costs_is_what_the_benchmark_says():
-    module = costs()
+    module = benchmark("algorithm_costs")
     assert shown_rows() == [*module.HEAD, *module.rows()]
 
 
 def test_every_algorithm_is_in_the_table_of_costs():
     assert {row.split("`")[1] for row in shown_rows()[2:]} == set(ct.available_algorithms())
+
+
+def test_every_algorithm_and_schedule_is_timed_by_the_benchmark_of_runs_a_second():
+    timed = [
+        (line.algorithm.title, line.algorithm.options.get("schedule")) for line in benchmark("runs_per_second").lines()
+    ]
+    assert {title for title, _ in timed} == set(ct.available_algorithms())
+    assert {("collab-top-iid", "full"), ("collab-top-noniid", "paper")} < set(timed)

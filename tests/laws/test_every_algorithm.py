@@ -300,6 +300,16 @@ class NamesARoundThatNeverWas(Faulty):
         return board
 
 
+class SaysMoreThanItPromises(Faulty):
+    def most_words(self, problem):
+        return problem.n * problem.agents - 1
+
+
+class AsksMoreOftenThanItPromises(Faulty):
+    def most_round_trips(self, problem):
+        return 0
+
+
 @dataclass(frozen=True)
 class IsWrongWithManyAgents(Faulty):
     def pick(self, means, problem, rng):
@@ -323,6 +333,8 @@ def test_the_check_passes_the_faultless_one() -> None:
         (RefusesEverything, "refuses every"),
         (ReportsPullsNeverMade, "reported are"),
         (NamesARoundThatNeverWas, "names no round"),
+        (SaysMoreThanItPromises, "words, .* at most"),
+        (AsksMoreOftenThanItPromises, "1 trips, 0 at most"),
         (IsWrongWithManyAgents, "are not the best"),
     ],
 )

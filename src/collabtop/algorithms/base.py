@@ -60,6 +60,14 @@ class Algorithm(ABC):
         """
         return [(1, problem.horizon * problem.agents)]
 
+    def most_words(self, problem: Problem) -> int | None:
+        """The most words that a run can take, at any horizon, while no agent is lost; None where none is proved."""
+        return None
+
+    def most_round_trips(self, problem: Problem) -> int | None:
+        """The most round trips that a run can take, at any horizon, while no agent is lost."""
+        return None
+
     def check(self, problem: Problem) -> None:  # noqa: B027  (most algorithms are for all of them)
         """Raise `SettingError` if the algorithm is not for this many arms, agents or this m."""
 

@@ -52,7 +52,7 @@ class CollabTopIID(Algorithm):
     schedule: ScheduleName = "paper"
 
     def __post_init__(self) -> None:
-        if self.schedule not in SCHEDULES:
+        if self.schedule not in tuple(SCHEDULES):  # compared, not hashed, whatever it is
             raise InputError(f"schedule is {self.schedule!r}, but {sorted(SCHEDULES)} are known")
 
     def smallest_horizon(self, problem: Problem) -> int:

@@ -53,7 +53,7 @@ class CollabTopNonIID(Algorithm):
 
     def pulls(self, problem: Problem) -> list[int]:
         """New pulls of each live arm that each agent makes in every round with something to decide."""
-        sizes = [size for size in halving(problem.n) if size >= 2]
+        sizes = _decisive(problem.n)
         if self.schedule == "full":
             return _equal_spending(sizes, problem.horizon)
         n, k, rounds = problem.n, problem.agents, problem.rounds
@@ -65,6 +65,14 @@ class CollabTopNonIID(Algorithm):
         return [
             (size, new * problem.agents) for size, new in zip(halving(problem.n), self.pulls(problem), strict=False)
         ]
+
+    def most_words(self, problem: Problem) -> int:
+        """Every agent is told the open arms of a round, but for the first, and sends their means."""
+        return problem.agents * (2 * sum(_decisive(problem.n)) - problem.n)
+
+    def most_round_trips(self, problem: Problem) -> int:
+        """One a round with something to decide."""
+        return len(_decisive(problem.n))
 
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
         """Algorithm 6: pull all live arms everywhere, average, keep the half nearest to the border."""
@@ -81,6 +89,11 @@ class CollabTopNonIID(Algorithm):
             r, live, to_accept = r + 1, settled.live, problem.m - board.accepted
         settle_rest(board, live, to_accept, r - 1, "shared")
         return board
+
+
+def _decisive(n: int) -> list[int]:
+    """The sizes of the rounds that have something to decide."""
+    return [size for size in halving(n) if size >= 2]
 
 
 def _equal_spending(sizes: list[int], horizon: int) -> list[int]:

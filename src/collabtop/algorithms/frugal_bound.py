@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from collabtop.algorithms.frugal_plan import FrugalPlan, frugal_plan, most_in_a_hand, smallest_frugal_horizon
+from collabtop.algorithms.frugal_plan import (
+    FrugalPlan,
+    frugal_plan,
+    most_in_a_hand,
+    noniid_plan,
+    smallest_frugal_horizon,
+    smallest_noniid_horizon,
+)
 from collabtop.errors import InputError
 from collabtop.problem import Problem, as_means, gaps
 from collabtop.protocol.messages import Reals
@@ -43,7 +51,35 @@ def frugal_error_bound(means: ArrayLike, m: int, agents: int, horizon: int, risk
         return 1.0
     problem = Problem(n, m, agents, horizon)
     plan = frugal_plan(problem, risk)
-    return min(1.0, _local_part(values, problem, plan, risk) + _shared_part(delta, m, plan))
+    shared = _shared_part(delta, m, plan.shared_sizes, plan.shared_pulls)
+    return min(1.0, _local_part(values, problem, plan, risk) + shared)
+
+
+def frugal_noniid_error_bound(means: ArrayLike, m: int, agents: int, horizon: int, coarseness: float = 0.05) -> float:
+    """The proven bound on the probability that frugal-top-noniid is wrong, at most 1.
+
+    Args:
+        means: the true means, one an arm and agent (n x K), or one an arm if all agents see the same.
+        m: how many arms are wanted (the paper's m).
+        agents: number of agents (K).
+        horizon: time steps an agent has (T).
+        coarseness: frugal-top-noniid's option of that name.
+
+    >>> means = [[0.9, 0.7], *[[0.3, 0.5]] * 15]
+    >>> [f"{frugal_noniid_error_bound(means, m=1, agents=2, horizon=horizon):.2g}" for horizon in (2_000, 8_000)]
+    ['0.75', '3e-08']
+    """
+    delta = np.sort(gaps(means, m))  # says what is wrong with means and m
+    n = len(delta)
+    if agents < 1:
+        raise InputError(f"agents is {agents}, but at least 1 is needed")
+    if not 0 <= coarseness < 1:
+        raise InputError(f"coarseness is {coarseness}, but a share of at least 0 and below 1 is needed")
+    m = min(m, n - m)  # frugal-top-noniid looks for the worst where they are fewer
+    if horizon < smallest_noniid_horizon(n, m) or not delta[0]:
+        return 1.0
+    plan = noniid_plan(Problem(n, m, agents, horizon))
+    return min(1.0, _shared_part(delta, m, plan.sizes, [pulls * agents / (1 + coarseness) for pulls in plan.pulls]))
 
 
 def frugal_words_bound(problem: Problem, risk: float = 0.001) -> int:
@@ -131,10 +167,10 @@ def _stage(behind: Reals, pulls: int, nearest: int, problem: Problem, hand: int)
     return min(crowded(g) + together * float(beats[g]) for g in (low, high))
 
 
-def _shared_part(delta: Reals, m: int, plan: FrugalPlan) -> float:
+def _shared_part(delta: Reals, m: int, sizes: Sequence[int], pulls_had: Sequence[float]) -> float:
     """(c) of the proof: a shared round settles an arm wrongly."""
     total = 0.0
-    for size, keep, pulls in zip(plan.shared_sizes, [*plan.shared_sizes[1:], 0], plan.shared_pulls, strict=True):
+    for size, keep, pulls in zip(sizes, [*sizes[1:], 0], pulls_had, strict=True):
         gap = float(delta[keep])  # of the nearest arm to the border that must be settled
         best = min(m, size // 2)
         pairs = best * (size - best)

@@ -140,15 +140,24 @@ def noniid_plan(problem: Problem) -> NonIIDPlan:
     >>> noniid_plan(Problem(n=10, m=1, agents=3, horizon=1_000))
     NonIIDPlan(sizes=(10, 6, 3, 2), pulls=(52, 80, 144, 204))
     """
-    sizes = _falling(problem.n, 2, _NONIID_SHRINK)
+    sizes = noniid_sizes(problem.n)
     pulls = _spend(sizes, problem.m, partial(_everyone_time, sizes), problem.horizon, problem.horizon)
     pulls[-1] += (problem.horizon - _everyone_time(sizes, pulls)) // sizes[-1]
     return NonIIDPlan(*_without_idle(sizes, pulls))
 
 
+def noniid_sizes(n: int) -> list[int]:
+    """Arms open in each round of `frugal-top-noniid`; a short horizon skips some rounds.
+
+    >>> noniid_sizes(10)
+    [10, 6, 3, 2]
+    """
+    return _falling(n, 2, _NONIID_SHRINK)
+
+
 def smallest_noniid_horizon(n: int, m: int) -> int:
     """One pull an arm by every agent in the first round, and what the later ones then cost."""
-    sizes = _falling(n, 2, _NONIID_SHRINK)
+    sizes = noniid_sizes(n)
     return _everyone_time(sizes, _pulls(sizes, m, scale=1))
 
 

@@ -11,8 +11,10 @@ import numpy as np
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.dealing import pull_balanced
 from collabtop.algorithms.elimination import settle, settle_rest
+from collabtop.algorithms.frugal_bound import frugal_round_trips_bound, frugal_words_bound
 from collabtop.algorithms.frugal_plan import FrugalPlan, frugal_plan, smallest_frugal_horizon
 from collabtop.algorithms.losses import open_again, planned_pulls
+from collabtop.arguments import real_number
 from collabtop.errors import InputError
 from collabtop.problem import Problem
 from collabtop.protocol import shuffling
@@ -42,7 +44,7 @@ class FrugalTop(Algorithm):
     risk: float = 0.001
 
     def __post_init__(self) -> None:
-        if not 0 < self.risk < 1:
+        if not 0 < real_number("risk", self.risk) < 1:
             raise InputError(f"risk is {self.risk}, but a probability between 0 and 1 is needed")
 
     def smallest_horizon(self, problem: Problem) -> int:
@@ -56,6 +58,17 @@ class FrugalTop(Algorithm):
         live = [size * problem.agents for size in plan.local_sizes[: len(plan.local_pulls)]] + list(plan.shared_sizes)
         new = [after - before for before, after in pairwise([0, *pulls])]
         return [(min(problem.n, size), pulls) for size, pulls in zip(live, new, strict=True)]
+
+    def most_words(self, problem: Problem) -> int:
+        """What the plan says, which at any horizon has the same sizes."""
+        return frugal_words_bound(self._shortest(problem), self.risk)
+
+    def most_round_trips(self, problem: Problem) -> int:
+        """One to deal, prune and hand over, and one a shared round after that."""
+        return frugal_round_trips_bound(self._shortest(problem), self.risk)
+
+    def _shortest(self, problem: Problem) -> Problem:
+        return Problem(problem.n, problem.m, problem.agents, self.smallest_horizon(problem))
 
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
         """Local stages in one exchange, then shared rounds."""

@@ -11,7 +11,8 @@ import numpy as np
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.elimination import settle, settle_rest
 from collabtop.algorithms.everyone import Everyone
-from collabtop.algorithms.frugal_plan import noniid_plan, smallest_noniid_horizon
+from collabtop.algorithms.frugal_plan import noniid_plan, noniid_sizes, smallest_noniid_horizon
+from collabtop.arguments import real_number
 from collabtop.errors import InputError
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags
@@ -38,7 +39,7 @@ class FrugalTopNonIID(Algorithm):
     coarseness: float = 0.05
 
     def __post_init__(self) -> None:
-        if not 0 <= self.coarseness < 1:
+        if not 0 <= real_number("coarseness", self.coarseness) < 1:
             raise InputError(f"coarseness is {self.coarseness}, but a share of at least 0 and below 1 is needed")
 
     def smallest_horizon(self, problem: Problem) -> int:
@@ -50,6 +51,15 @@ class FrugalTopNonIID(Algorithm):
         plan = noniid_plan(problem)
         new = [after - before for before, after in pairwise([0, *plan.pulls])]
         return [(size, pulls * problem.agents) for size, pulls in zip(plan.sizes, new, strict=False)]
+
+    def most_words(self, problem: Problem) -> int:
+        """A mean an open arm and the fineness of them all from every agent; a flag down for each arm open before."""
+        sizes = noniid_sizes(problem.n)
+        return problem.agents * (sum(size + 1 for size in sizes) + sum(sizes[:-1]))
+
+    def most_round_trips(self, problem: Problem) -> int:
+        """One a round."""
+        return len(noniid_sizes(problem.n))
 
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
         """Pull all open arms everywhere, average, keep those nearest to the border."""

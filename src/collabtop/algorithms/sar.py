@@ -45,6 +45,14 @@ class SAR(Algorithm):
         so_far = [0, *(pulls_before(phase, problem) for phase in range(1, problem.n))]
         return [(problem.n - r, after - before) for r, (before, after) in enumerate(pairwise(so_far))]
 
+    def most_words(self, problem: Problem) -> int:
+        """The open arms and their means in every phase, n of them, then one fewer each time, down to 2."""
+        return problem.n**2 - 2
+
+    def most_round_trips(self, problem: Problem) -> int:
+        """One a phase."""
+        return problem.n - 1
+
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
         """Go through n - 1 phases, each of which settles one arm."""
         board, live = Scoreboard(problem.n), np.arange(problem.n)

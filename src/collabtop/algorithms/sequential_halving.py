@@ -41,10 +41,15 @@ class SequentialHalving(Algorithm):
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
         """Every round's live arms equally often."""
-        sizes = [problem.n]
-        while len(sizes) < problem.rounds:
-            sizes.append(sizes[-1] - sizes[-1] // 2)
-        return [(live, problem.horizon // (live * problem.rounds)) for live in sizes]
+        return [(live, problem.horizon // (live * problem.rounds)) for live in _sizes(problem)]
+
+    def most_words(self, problem: Problem) -> int:
+        """The open arms of every round but the first, and the means of every round."""
+        return 2 * sum(_sizes(problem)) - problem.n
+
+    def most_round_trips(self, problem: Problem) -> int:
+        """One a round."""
+        return problem.rounds
 
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
         """Keep the better half until one is left."""
@@ -59,3 +64,10 @@ class SequentialHalving(Algorithm):
             live = live[~worse]
         board.accept(live, problem.rounds - 1, "shared")
         return board
+
+
+def _sizes(problem: Problem) -> list[int]:
+    sizes = [problem.n]
+    while len(sizes) < problem.rounds:
+        sizes.append(sizes[-1] - sizes[-1] // 2)
+    return sizes

@@ -36,6 +36,14 @@ class Uniform(Algorithm):
         """All arms equally often."""
         return [(problem.n, problem.horizon // problem.n * problem.agents)]
 
+    def most_words(self, problem: Problem) -> int:
+        """A mean an arm and agent."""
+        return problem.n * problem.agents
+
+    def most_round_trips(self, problem: Problem) -> int:
+        """One."""
+        return 1
+
     def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
         """Pull, average, take the m best."""
         board, arms = Scoreboard(problem.n), np.arange(problem.n)

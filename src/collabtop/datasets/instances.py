@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collabtop.arguments import whole_number
+from collabtop.arguments import real_number, whole_number
 from collabtop.arms import BernoulliArms, HeterogeneousArms
 from collabtop.datasets.order import scrambled
 from collabtop.errors import InputError
@@ -19,6 +19,8 @@ from collabtop.errors import InputError
 Reals = NDArray[np.float64]
 
 _LEAST_GAP = 1e-9  # below it the rounding of the means themselves begins to show in H
+
+_MOST_ARMS = 10**7
 
 
 def equal_gaps(n: int, m: int, gap: float) -> BernoulliArms:
@@ -33,8 +35,8 @@ def equal_gaps(n: int, m: int, gap: float) -> BernoulliArms:
     >>> ct.complexity(arms, m=2)
     96.0
     """
-    whole_number("n", n, 2)
-    if not 1 <= m < n:
+    _check_arms(n)
+    if not 1 <= whole_number("m", m, 1) < n:
         raise InputError(f"m is {m}, but {n} arms in two groups need 1 <= m <= {n - 1}")
     _check_gap("gap", gap, 1)
     return _shuffled(np.where(np.arange(n) < m, 0.5 + gap / 2, 0.5 - gap / 2))
@@ -50,7 +52,7 @@ def one_good_arm(n: int, gap: float) -> BernoulliArms:
     >>> ct.complexity(arms, m=1)
     64.0
     """
-    whole_number("n", n, 2)
+    _check_arms(n)
     _check_gap("gap", gap, 0.5)
     return _shuffled(np.where(np.arange(n) < 1, 0.5 + gap, 0.5))
 
@@ -65,8 +67,8 @@ def arithmetic(n: int, best: float = 0.9, worst: float = 0.1) -> BernoulliArms:
     >>> round(ct.complexity(arms, m=1), 2)
     60.59
     """
-    whole_number("n", n, 2)
-    if not 0 <= worst < best <= 1:
+    _check_arms(n)
+    if not 0 <= real_number("worst", worst) < real_number("best", best) <= 1:
         raise InputError(f"best is {best} and worst is {worst}, but 0 <= worst < best <= 1 is needed")
     return _shuffled(np.linspace(best, worst, n))
 
@@ -81,8 +83,8 @@ def geometric(n: int, smallest: float = 0.01, largest: float = 0.8, best: float 
     >>> round(ct.complexity(arms, m=1), 2)
     232.81
     """
-    whole_number("n", n, 2)
-    if not 0 < best <= 1:
+    _check_arms(n)
+    if not 0 < real_number("best", best) <= 1:
         raise InputError(f"best is {best}, but a mean above 0 and at most 1 is needed")
     _check_gap("largest", largest, best)
     _check_gap("smallest", smallest, largest)
@@ -101,7 +103,7 @@ def uniform_means(n: int, seed: int) -> BernoulliArms:
     >>> round(ct.complexity(arms, m=1))
     151
     """
-    whole_number("n", n, 1)
+    _check_arms(n, least=1)
     whole_number("seed", seed, 0)
     return BernoulliArms(np.random.default_rng(seed).random(n))
 
@@ -128,7 +130,7 @@ def set_disjointness(X: ArrayLike, delta: float | None = None) -> HeterogeneousA
     n, agents = bits.shape
     limit = 1 / (6 * agents * n)
     step = limit / 2 if delta is None else delta
-    if not 0 < step < limit:
+    if not 0 < real_number("delta", step) < limit:
         raise InputError(f"delta is {step}, but {n} elements and {agents} agents need 0 < delta < {limit:.3g}")
     elements = (1 + bits) / 3 + step * np.arange(1, n + 1)[:, np.newaxis]
     special = np.full((1, agents), 2 / 3 - 1 / (6 * agents))
@@ -171,6 +173,10 @@ def _bits(table: ArrayLike) -> Reals:
     return bits
 
 
+def _check_arms(n: int, least: int = 2) -> None:
+    whole_number("n", n, least, most=_MOST_ARMS)
+
+
 def _check_gap(name: str, value: float, most: float) -> None:
-    if not _LEAST_GAP <= value <= most:
+    if not _LEAST_GAP <= real_number(name, value) <= most:
         raise InputError(f"{name} is {value}, but a gap from {_LEAST_GAP:g} to {most:g} is needed")

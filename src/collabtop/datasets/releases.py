@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collabtop.datasets.ratings import Totals
 
 _MOST_STARS = 5
+_MOST_GROUPS = 10_000
 
 
 def movielens(path: str | os.PathLike[str], min_ratings: int = 10_000) -> BernoulliArms:
@@ -57,7 +58,7 @@ def movielens_groups(
     >>> arms.agents                                          # doctest: +SKIP
     10
     """
-    whole_number("groups", groups, least=1)
+    whole_number("groups", groups, least=1, most=_MOST_GROUPS)
     whole_number("min_ratings_each", min_ratings_each, least=1)
     with open_release(path) as release:
         totals = _totals(release, groups)

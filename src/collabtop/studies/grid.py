@@ -22,6 +22,8 @@ from collabtop.run import check_run_arguments
 if TYPE_CHECKING:
     from collabtop.studies.table import StudyTable
 
+_MOST_RUNS = 10**9
+
 
 class Point(msgspec.Struct, frozen=True):
     """One place of the grid: `runs` independent runs of one algorithm in one setting."""
@@ -88,7 +90,7 @@ class Study:
         made = [make_algorithm(one) if isinstance(one, str) else one for one in _listed("algorithms", algorithms)]
         if not self.arms:
             raise InputError("arms is empty: a study needs at least one set of arms")
-        runs = whole_number("runs", runs, least=1)
+        runs = whole_number("runs", runs, least=1, most=_MOST_RUNS)
         points: list[Point] = []
         for name, some in self.arms.items():
             if not isinstance(some, SimulatedArms):
