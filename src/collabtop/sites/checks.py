@@ -17,6 +17,7 @@ from collabtop.problem import Problem
 from collabtop.protocol import hashing, sampling, shuffling
 from collabtop.protocol.messages import (
     TIES_AFTER,
+    TIES_BEFORE,
     Accepted,
     Border,
     CoarseMeans,
@@ -43,6 +44,7 @@ from collabtop.protocol.messages import (
     Values,
     Window,
 )
+from collabtop.sites.sorted_values import SortedValues
 
 _MOST_COEFFICIENTS = 1_000
 _MOST_STAGES = 100_000
@@ -77,6 +79,9 @@ class PublicState:
         self._pulls = 0  # pulls of each arm held
         self._in_order: Literal["none", "means", "gaps"] = "none"
         """What the agent has in order, of each arm held: nothing yet (or of more arms), their means, their gaps."""
+        self._told: SortedValues | None = None
+        """What the agent told of these; None: nothing yet."""
+        self._top = 0  # how many of the arms held the last border calls good
         self._pruned_hand: tuple[Ints, int] = _NO_ARMS, 0
         """What `Prune` deals is a hand of its own: the arms of the last one, and how many were handed over."""
 
@@ -118,7 +123,7 @@ class PublicState:
         self.made += message.times * self._held
         self._pulls += message.times
         _need(self._pulls > 0, "means of arms that were never pulled")
-        self._in_order = "means"
+        self._in_order, self._told = "means", None
 
     def _sample(self, message: Sample) -> None:
         self._need_values()
@@ -139,7 +144,7 @@ class PublicState:
         _need(self._in_order == "means", "a border between arms that were not pulled since the last one")
         _need(math.isfinite(message.upper) and math.isfinite(message.lower), "no border")
         _need(0 <= message.top <= self._held, "a count that cannot be")
-        self._in_order = "gaps"
+        self._in_order, self._told, self._top = "gaps", None, message.top
 
     def _cut(self, message: Cut) -> None:
         _need(self._in_order == "gaps", "a cut without a border")
@@ -201,6 +206,8 @@ class PublicState:
         check(after, question, answer)
         if isinstance(answer, Accepted):
             _need(answer.count <= held_before - after._held, "more accepted arms than were settled")
+            _need(answer.count <= after._top, "more accepted arms than are good")
+            _need(after._top - answer.count <= after._held, "more good arms kept than were to be kept")
         vars(self).update(vars(after))
         self.last = request.number
         self.answers += 1
@@ -209,21 +216,37 @@ class PublicState:
         _need(answer.size == self._held, "another number of arms than were dealt")
 
     def _values(self, question: Sample, answer: Values) -> None:
-        shown = len(sampling.around(question.rank, question.total, self._held))
-        _need(len(answer.values) == shown, "more or fewer values than were asked for")
+        places = sampling.around(question.rank, question.total, self._held)
+        _need(len(answer.values) == len(places), "more or fewer values than were asked for")
         _ordered(answer.values)
+        self._told = self._known().shown(places, answer.values)
+
+    def _known(self) -> SortedValues:
+        return SortedValues(self._held) if self._told is None else self._told
 
     def _window(self, question: Narrow, answer: Window) -> None:
         _need(0 <= answer.start <= answer.stop <= self._held, "places that the agent does not have")
-        shown = len(sampling.between(answer.start, answer.stop))
-        _need(len(answer.values) == shown, "more or fewer values than were asked for")
+        places = sampling.between(answer.start, answer.stop)
+        _need(len(answer.values) == len(places), "more or fewer values than were asked for")
         _ordered(answer.values)
-        if shown:
+        if len(places):
             inside = question.low <= answer.values[0] and answer.values[-1] <= question.high
             _need(bool(inside), "values outside of the window")
+        known = self._known().shown(places, answer.values)
+        for asked, bound, told in (
+            (question.low_place, question.low, answer.start),
+            (question.high_place, question.high, answer.stop),
+        ):
+            _need(asked < 0 or told == asked, "another place than was asked for")
+            if asked < 0:
+                known = known.split(told, bound, equal_below=asked == TIES_BEFORE)
+        self._told = known
 
     def _tied(self, question: CountTies, answer: Tied) -> None:
-        _need(min(answer.below, answer.equal) >= 0 and answer.below + answer.equal <= self._held, "ties that cannot be")
+        below, up_to = answer.below, answer.below + answer.equal
+        _need(0 <= below <= up_to <= self._held, "ties that cannot be")
+        known = self._known().split(below, question.value, equal_below=False)
+        self._told = known.split(up_to, question.value, equal_below=True)
 
     def _cut_reply(self, question: Cut, answer: Accepted) -> None:
         _need(answer.count >= 0, "a count that cannot be")
