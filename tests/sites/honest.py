@@ -16,6 +16,8 @@ N, AGENTS = 60, 3
 RUNS = [
     ("frugal-top", 1, 4_000, 1),  # so few are wanted that agents prune on their own
     ("collab-top-iid", 3, 400, 0),  # few pulls, so that there are ties
+    ("collab-top-iid", 3, 400, 5),
+    ("collab-top-iid", 3, 1_000, 10),
     ("collab-top-noniid", 3, 4_000, 1),
     ("frugal-top-noniid", 3, 4_000, 1),
     ("kzz", 3, 4_000, 1),

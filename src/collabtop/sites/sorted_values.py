@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from collabtop.errors import ProtocolError
 from collabtop.protocol.messages import Ints, Reals
 
 
 class SortedValues:
-    """Bounds on each of so many values from 0 to 1 in ascending order, from what was told of some of them.
+    """Bounds on each of so many values in ascending order, from what was told of some of them.
 
     A search is over what all agents told, so answers of one that fit no values at all could lead it anywhere.
 
@@ -26,8 +25,8 @@ class SortedValues:
     """
 
     def __init__(self, count: int) -> None:
-        self._low: Reals = np.zeros(count)
-        self._high: Reals = np.ones(count)
+        self._low: Reals = np.full(count, -np.inf)
+        self._high: Reals = np.full(count, np.inf)
 
     def shown(self, places: Ints, values: Reals) -> SortedValues:
         """These places hold these values."""
@@ -44,7 +43,7 @@ class SortedValues:
         return _fitting(low, high)
 
 
-def _fitting(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> SortedValues:
+def _fitting(low: Reals, high: Reals) -> SortedValues:
     fitting = SortedValues(0)
     fitting._low = np.maximum.accumulate(low)
     fitting._high = np.minimum.accumulate(high[::-1])[::-1]
