@@ -1,7 +1,8 @@
 """What an agent may be asked and may answer, given what crossed before: both sides look, and believe nothing else.
 
 A coordinator checks every answer against its question: lengths, ranges, counts that can be, pulls within the
-horizon, arms that the agent was really dealt. A site checks every question before its agent sees it.
+horizon, arms that the agent was really dealt; and in a search against its earlier answers. A site checks every
+question before its agent sees it: what it says, and whether it is its turn.
 """
 
 from __future__ import annotations
