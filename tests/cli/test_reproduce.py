@@ -1,6 +1,7 @@
 """`collabtop reproduce`: the report, whole, from few runs."""
 
 import json
+from html import unescape
 from html.parser import HTMLParser
 
 import pytest
@@ -8,6 +9,8 @@ from typer.testing import CliRunner
 
 import collabtop as ct
 from collabtop.cli import app
+from collabtop.report.figures import BARS
+from collabtop.report.prices import NOTE
 from collabtop.report.reproduction import Settings, measure
 
 NAMES = [*(f"C{number}" for number in range(1, 8)), *(f"T{number}" for number in range(1, 6))]
@@ -103,11 +106,35 @@ def test_the_plain_report_says_the_same(made):
         assert all(f"- {line}" in text for line in one["found"])
 
 
+def test_both_reports_say_what_bars_and_marks_stand_for(made):
+    out, _ = made
+    for name in ("report.html", "report.md"):
+        text = unescape((out / name).read_text(encoding="utf-8"))
+        assert BARS in text
+        assert NOTE in text
+
+
 def test_the_report_is_computed_from_the_rows_on_disk(made):
     out, found = made
     (folder,) = (out / "studies").glob("panels-*")
     points = ct.StudyTable.from_csv(folder / "rows.csv").points()
     assert [point.words_mean for point in points] == [point["words_mean"] for point in found["points"]]
+    for algorithm, ledgers in found["words_by_kind"].items():
+        (point,) = (
+            it
+            for it in points
+            if (it.arms, it.m, it.agents, it.horizon) == ("movies", 1, 10, 30_000)
+            and (it.algorithm, it.schedule) in ((algorithm, None), (algorithm, "paper"))
+        )
+        assert ledgers["runs"] == 2
+        assert sum(ledgers["words"].values()) == pytest.approx(point.words_mean)
+
+
+def test_every_study_is_counted(made):
+    out, found = made
+    rows = sum(len(ct.StudyTable.from_csv(path)) for path in (out / "studies").glob("*/rows.csv"))
+    assert sum(found["studies"].values()) == rows
+    assert found["settings"]["runs in all"] == f"{rows:,} in 3 studies"
 
 
 @pytest.mark.slow

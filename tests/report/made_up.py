@@ -45,7 +45,8 @@ def made_up_evidence(change=lambda *_: {}, runs=100, **rest):
     for line, words in ((PRINTED, 100), (FULL, 100), (KZZ, 2_000)):
         for m, fixed in ((1, 30_000), (8, 600_000)):
             sweep = [(10, horizon, wrong) for horizon, wrong in zip(_horizons(m), (0.6, 0.2, 0.0), strict=True)]
-            sweep += [(agents, fixed, wrong) for agents, wrong in ((2, 0.6), (6, 0.2), (30, 0.0))]
+            for t in {fixed, 30_000}:
+                sweep += [(agents, t, wrong) for agents, wrong in ((2, 0.6), (6, 0.2), (30, 0.0))]
             for agents, horizon, wrong in sweep:
                 given = {"wrong": round(wrong * runs), "runs": runs, "words": words * agents}
                 given |= change(line, IID, m, agents, horizon)

@@ -81,6 +81,17 @@ def test_no_text_overlaps_another(plan, evidence):
     assert not any(one.overlaps(two) for place, one in enumerate(boxes) for two in boxes[:place])
 
 
+def test_axes_of_words_have_labels_below_the_lowest_and_above_the_highest_line(plan, evidence):
+    figure = paper_figure(plan, evidence())
+    figure.canvas.draw()
+    for axes in figure.axes:
+        if axes.get_ylabel() == "communication (words)":
+            low, high = axes.get_ylim()
+            shown = [tick for tick in axes.get_yticks() if low <= tick <= high]
+            assert low < shown[0] <= axes.dataLim.ymin
+            assert axes.dataLim.ymax <= shown[-1] < high
+
+
 @pytest.mark.slow
 def test_figures_are_the_same_bytes_each_time_whatever_draws_them(evidence):
     found = evidence()

@@ -23,11 +23,24 @@ def test_growth_is_read_from_ledgers_once_and_then_from_its_file(tmp_path, monke
     study, local = growth_study(seed=0, powers=(7, 9), crews=(2, 4)), local_study(ct.datasets.movielens_like(), seed=0)
     local = ct.Study(arms=local.arms, algorithms="collab-top-iid", agents=[10, 100], horizon=200_000, runs=3)
     tables = study.run(jobs=1), local.run(jobs=1)
-    found = growth_evidence(study, tables[0], local, tables[1], tmp_path)
+
+    def folder(name, its):
+        (tmp_path / name).mkdir(exist_ok=True)
+        return tmp_path / name
+
+    found = growth_evidence(study, tables[0], local, tables[1], folder)
     assert [(one.agents, one.local) for one in found.local] == [(10, 3), (100, 0)]
     assert {cost.n for cost in found.rounds} == {128, 512}
-    monkeypatch.delattr("collabtop.report.growth.run_again")
-    assert growth_evidence(study, tables[0], local, tables[1], tmp_path) == found
+    with monkeypatch.context() as patch:
+        patch.delattr("collabtop.report.growth.run_again")
+        assert growth_evidence(study, tables[0], local, tables[1], folder) == found
+    # The same folders, but a file that is cut short, and one of other runs: both are read from ledgers again.
+    rounds = tmp_path / "growth" / "rounds.json"
+    rounds.write_bytes(rounds.read_bytes()[:-10])
+    fewer = ct.Study(arms=local.arms, algorithms="collab-top-iid", agents=[10, 100], horizon=200_000, runs=2)
+    again = growth_evidence(study, tables[0], fewer, fewer.run(jobs=1), folder)
+    assert again.rounds == found.rounds
+    assert [(one.runs, one.local) for one in again.local] == [(2, 2), (2, 0)]
 
 
 def test_disjointness_is_judged_by_its_own_question():
@@ -100,7 +113,8 @@ class OneRare:
 
 def test_an_error_that_never_comes_has_no_crossing():
     sure = ct.BernoulliArms([1.0] + [0.0] * 9)
-    assert find_crossings(sure, [Place(ct.KZZ(), 1, 2)], lambda _, study: study.run(jobs=1), seed=0) == ()
+    (found,) = find_crossings(sure, [Place(ct.KZZ(), 1, 2)], lambda _, study: study.run(jobs=1), seed=0)
+    assert (found.line.algorithm, found.at) == ("kzz", None)
 
 
 def test_every_horizon_that_the_statements_ask_for_is_wanted():

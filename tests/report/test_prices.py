@@ -1,12 +1,13 @@
 """What error .01 takes: horizon and words of each algorithm, and who is beaten on both."""
 
+import msgspec
 import pytest
 from made_up import made_up_evidence
 
 from collabtop.report.crossing import Crossing
 from collabtop.report.evidence import FULL, KZZ, PRINTED, Crossed
 from collabtop.report.pareto import pareto_figure
-from collabtop.report.prices import describe_prices, price_rows, prices
+from collabtop.report.prices import Price, describe_prices, price_rows, prices
 
 
 def crossed(line, horizon):
@@ -56,3 +57,32 @@ def test_the_picture_the_table_and_the_words_for_it_say_the_same(evidence):
 def test_a_quick_study_that_decides_nothing_still_gives_a_picture():
     figure = pareto_figure(made_up_evidence(lambda *_: {"wrong": 90}))
     assert "no error came down to .01" in [text.get_text() for axes in figure.axes for text in axes.texts]
+
+
+def test_a_rough_horizon_is_drawn_pale_and_dotted_and_called_rough_in_the_table(evidence):
+    axes = pareto_figure(evidence).axes
+    for (arms, m), panel in zip((("movies", 1), ("movies", 8)), axes, strict=False):
+        some = [it for it in prices(evidence) if (it.arms, it.m) == (arms, m)]
+        looks = [
+            (marker.get_alpha() < 1, bar.get_linestyle()[0][1] is not None) for marker, _, (bar,) in panel.containers
+        ]
+        assert looks == [(it.rough, it.rough) for it in some]
+    assert {it.rough for it in prices(evidence)} == {True, False}
+    (legend,) = pareto_figure(evidence).legends
+    notes = [text.get_text() for text in legend.get_texts()][-2:]
+    assert notes == ["95% interval, deep study", "rough: panels' runs alone"]
+    heads, *rows = price_rows(evidence)
+    assert [("rough" in row[heads.index("runs behind it")]) for row in rows] == [it.rough for it in prices(evidence)]
+
+
+def test_the_table_says_which_two_prices_are_compared(evidence):
+    assert price_rows(evidence)[0][-1] == "beaten on horizon and words (IID) or bits (non-IID) by"
+
+
+def test_non_iid_algorithms_are_compared_in_bits():
+    at = Crossing(20_000, 19_000, 21_000, 0.01, "T", 600)
+    later = msgspec.structs.replace(at, horizon=30_000)
+    one = Price(FULL, "groups", 1, later, True, words=1_000, bits=64_000)
+    other = Price(KZZ, "groups", 1, at, True, words=5_000, bits=5_000)
+    assert one.is_beaten_by(other)
+    assert not msgspec.structs.replace(one, arms="movies").is_beaten_by(msgspec.structs.replace(other, arms="movies"))

@@ -2,11 +2,20 @@
 
 import msgspec
 import pytest
-from made_up import made_up_evidence, made_up_rows
+from made_up import made_up_evidence
 
-import collabtop as ct
 from collabtop.report.crossing import Crossing
-from collabtop.report.evidence import FULL, KZZ, PRINTED, PRINTED_NON_IID, UNIFORM, Crossed
+from collabtop.report.evidence import (
+    FULL,
+    KZZ,
+    PRINTED,
+    PRINTED_NON_IID,
+    UNIFORM,
+    Crossed,
+    Growth,
+    LocalRuns,
+    WordsByKind,
+)
 from collabtop.report.experiments import IID, NON_IID
 from collabtop.report.statements import c1, c2, c3, c4, c5, c6, c7, experiment_statements, straight_line
 
@@ -41,7 +50,7 @@ def test_every_statement_has_a_name_a_verdict_and_a_reason(evidence):
 
 def test_c1_holds_where_all_errors_fall_to_zero(evidence):
     assert c1(evidence()).verdict == "holds"
-    assert "m = 1, KZZ, over T: 0.60 at T = 5,000 to 0.00 at T = 80,000 (holds)" in c1(evidence()).found
+    assert "m = 1, over T at K = 10, KZZ: 0.60 at T = 5,000 to 0.00 at T = 80,000 (holds)" in c1(evidence()).found
 
 
 def test_c1_does_not_hold_where_one_error_stays(evidence):
@@ -52,14 +61,21 @@ def test_c1_is_undecided_where_runs_are_too_few_to_see_a_fall(evidence):
     assert c1(evidence(runs=4)).verdict == "undecided"
 
 
-def test_c1_says_what_happens_for_m_8_at_the_papers_horizon(evidence):
-    rows = [row for agents, wrong in ((2, 99), (30, 40))
-            for row in made_up_rows(KZZ, IID, 8, agents, 30_000, wrong=wrong)]  # fmt: skip
+def test_c1_does_not_hold_where_m_8_stays_wrong_at_the_papers_horizon_though_it_falls_at_a_longer_one(evidence):
+    def late(line, _arms, m, _agents, horizon):
+        return {"wrong": 27} if (line, m, horizon) == (KZZ, 8, 30_000) else {}
+
+    statement = c1(evidence(late))
+    assert statement.verdict == "does not hold"
+    stays = "m = 8, over K at T = 30,000, KZZ: 0.27 at K = 2 to 0.27 at K = 30 (does not hold)"
+    assert stays in statement.found
+    assert "m = 8, over K at T = 30,000: 2 of 3; m = 8, over K at T = 600,000: 3 of 3" in statement.why
+
+
+def test_c1_is_undecided_where_a_sweep_is_missing(evidence):
     found = evidence()
-    points = (*found.points, *ct.StudyTable(rows).points())
-    statement = c1(type(found)(points=points, arms=found.arms))
-    assert "m = 8, KZZ, over K at T = 30,000: 0.99 at K = 2 to 0.40 at K = 30" in statement.found
-    assert statement.verdict == "holds"  # judged where the error can fall
+    some = tuple(point for point in found.points if (point.m, point.horizon) != (8, 30_000))
+    assert c1(type(found)(points=some, arms=found.arms)).verdict == "undecided"
 
 
 @pytest.mark.parametrize(
@@ -80,6 +96,13 @@ def test_c2_is_decided_by_the_deeper_study(evidence, horizons, verdict):
 def test_c2_says_what_came_out_with_which_schedule(evidence):
     why = c2(evidence(crossings=crossed(1, kzz=20_000, printed=60_000, full=26_000))).why
     assert "with the printed schedule it does not hold; with the full schedule it holds" in why
+
+
+def test_c2_is_undecided_where_the_deeper_study_found_no_horizon_and_says_so(evidence):
+    *others, full = crossed(1, kzz=20_000, printed=60_000, full=26_000)
+    statement = c2(evidence(crossings=(*others, msgspec.structs.replace(full, at=None))))
+    assert statement.verdict == "undecided"
+    assert statement.why == "The deep study found no horizon for: CollabTopIID, full schedule"
 
 
 @pytest.mark.parametrize(("full", "verdict"), [(310_000, "holds"), (600_000, "does not hold"), (371_000, "undecided")])
@@ -105,11 +128,11 @@ def test_c4_compares_words(evidence, words, verdict):
 
 def test_c4_shows_other_counts_side_by_side_and_is_not_decided_by_them(evidence):
     ledgers = {
-        "collab-top-iid": {"Deal": 640, "Values": 300, "Hand": 300, "Pull": 560},
-        "kzz": {"Pull": 5_800, "Means": 11_740},
+        "collab-top-iid": WordsByKind(20, {"Deal": 640, "Values": 300, "Hand": 300, "Pull": 560}),
+        "kzz": WordsByKind(20, {"Pull": 5_800, "Means": 11_740}),
     }
     statement = c4(evidence(only(KZZ, words=7_000), words_by_kind=ledgers))
-    assert "23,420 words" in statement.found[-1]
+    assert "From the ledgers of 20 of these runs each, KZZ with its first list: 23,420 words" in statement.found[-1]
     assert "1,500 of CollabTopIID without sizes, counts and search replies, 15.6 times" in statement.found[-1]
     assert "1,200 of CollabTopIID without any reply, 19.5 times" in statement.found[-1]
     assert statement.verdict == "does not hold"
@@ -117,6 +140,13 @@ def test_c4_shows_other_counts_side_by_side_and_is_not_decided_by_them(evidence)
 
 def test_c5_holds_where_words_are_flat_over_t_and_straight_over_k(evidence):
     assert c5(evidence()).verdict == "holds"
+
+
+def test_c5_says_where_the_local_phase_runs_only_if_that_was_measured(evidence):
+    local = (LocalRuns(588, 10, 50, 50), LocalRuns(588, 50, 50, 0))
+    assert "local phase" not in c5(evidence()).why
+    measured = c5(evidence(growth=Growth((), {}, (), local)))
+    assert "local phase at n = 588: 100% at K = 10, 0% at K = 50" in measured.why
 
 
 def test_c5_does_not_hold_where_words_grow_with_t(evidence):

@@ -26,8 +26,8 @@ def wait_for_port(port, seconds=20):
 class Peer:
     """Dials the coordinator's port and sends what it is told."""
 
-    def __init__(self, port, credentials):
-        wait_for_port(port)
+    def __init__(self, port, credentials, seconds=20):
+        wait_for_port(port, seconds)
         address = f"localhost:{port}"
         options = [("grpc.use_local_subchannel_pool", 1)]
         if credentials is None:
@@ -39,10 +39,10 @@ class Peer:
         self.joiner = Joiner(1 << 24)
 
     @classmethod
-    def of(cls, port, certs, name, authority=None):
+    def of(cls, port, certs, name, authority=None, seconds=20):
         key, certificate = (certs / f"{name}.key").read_bytes(), (certs / f"{name}.pem").read_bytes()
         trusted = ((authority or certs) / "authority.pem").read_bytes()
-        return cls(port, grpc.ssl_channel_credentials(trusted, key, certificate))
+        return cls(port, grpc.ssl_channel_credentials(trusted, key, certificate), seconds)
 
     def __enter__(self):
         return self

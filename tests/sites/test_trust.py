@@ -101,6 +101,16 @@ def test_a_second_peer_with_the_same_name_is_turned_away(run_under_way, certs):
             assert second.read() == Refused("here already")
 
 
+def test_of_two_peers_of_one_name_at_the_door_the_one_that_comes_in_first_stays(run_under_way, certs):
+    with Peer.of(run_under_way.port, certs, "site1") as first, Peer.of(run_under_way.port, certs, "site1") as second:
+        assert isinstance(first.say_hello(), Welcome)
+        assert isinstance(second.say_hello(), Welcome)
+        first.send(Ready(1, (0,)))
+        assert isinstance(first.read(), Ask)
+        second.send(Ready(2, (0,)))
+        assert second.read() == Refused("here already")
+
+
 def test_a_wrong_run_id_a_wrong_version_and_other_arms_are_turned_away(run_under_way, certs):
     for hello, why in (
         (Hello(1, "feed" * 8, 1, 3, ""), "run"),

@@ -231,6 +231,28 @@ def test_results_of_another_study_are_refused_and_left_alone(tmp_path):
         small_study().run(tmp_path, jobs=1)
 
 
+@pytest.mark.parametrize(
+    ("version", "complaint"), [(" by collabtop 0.0.1", "collabtop 0.0.1"), ("", "an older version")]
+)
+def test_results_of_another_version_are_refused_and_left_alone(tmp_path, version, complaint):
+    small_study().run(tmp_path, jobs=1)
+    (tmp_path / "study.txt").write_text(f"{small_study().fingerprint}{version}\n")
+    before = files(tmp_path)
+    with pytest.raises(ct.FileError, match=f"results as {complaint} made them, and this is {ct.__version__}"):
+        small_study().run(tmp_path, jobs=1)
+    assert files(tmp_path) == before
+
+
+def test_results_with_a_row_too_few_are_refused_and_left_alone(tmp_path):
+    small_study().run(tmp_path, jobs=1)
+    rows = tmp_path / "rows.csv"
+    rows.write_bytes(b"".join(rows.read_bytes().splitlines(keepends=True)[:-1]))
+    before = files(tmp_path)
+    with pytest.raises(ct.FileError, match="has 179 rows, but the study has 180 runs"):
+        small_study().run(tmp_path, jobs=1)
+    assert files(tmp_path) == before
+
+
 def test_a_folder_in_use_by_another_process_is_refused(tmp_path):
     with started(tmp_path) as child:
         wait_for(lambda: (tmp_path / "journal").exists() and (tmp_path / "journal").stat().st_size, "no journal")

@@ -35,7 +35,8 @@ class Crossed(msgspec.Struct, frozen=True):
     line: Line
     m: int
     agents: int
-    at: Crossing
+    at: Crossing | None
+    """None if it was sought and not found."""
 
 
 class LocalRuns(msgspec.Struct, frozen=True):
@@ -53,6 +54,7 @@ class RoundCost(msgspec.Struct, frozen=True):
     n: int
     agents: int
     m: int
+    horizon: int
     seed: int
     round: int
     phase: str
@@ -85,6 +87,15 @@ class Disjointness(msgspec.Struct, frozen=True):
     agents: int
 
 
+class WordsByKind(msgspec.Struct, frozen=True):
+    """Where the words of one algorithm go, by kind of message."""
+
+    runs: int
+    """Runs whose ledgers were read."""
+    words: dict[str, float]
+    """On average."""
+
+
 class Evidence(msgspec.Struct, frozen=True):
     """All that was measured."""
 
@@ -94,8 +105,8 @@ class Evidence(msgspec.Struct, frozen=True):
     bound: tuple[PointSummary, ...] = ()
     """Points at horizons where the paper's bound says something (T1)."""
     disjointness: tuple[Disjointness, ...] = ()
-    words_by_kind: dict[str, dict[str, float]] = {}
-    """Words by kind of message in the paper's setting, on average over some runs, by algorithm."""
+    words_by_kind: dict[str, WordsByKind] = {}
+    """In the setting of the paper's comparison (C4), by algorithm."""
     crossings: tuple[Crossed, ...] = ()
     growth: Growth | None = None
 

@@ -48,6 +48,13 @@ _LOOK: Any = {
     "svg.hashsalt": "collabtop",
     "pdf.fonttype": 42,
 }
+BARS = (
+    "Bars: the standard deviation over runs of words, as in the paper, and the Wilson 95% interval of an error "
+    "probability. There the paper has the standard deviation too; that of a right or wrong answer follows from the "
+    "probability itself, and does not tell how well it is known. In the panels of errors, lines are moved "
+    "a little sideways so that their bars can be seen."
+)
+"""What the bars stand for, and where that is not what the paper's stand for."""
 _WIDTH, _ROW, _LEGEND = 7.2, 2.6, 0.75  # inches: the width of a printed page's text
 _ASIDE = 0.012  # how far lines are moved apart, so that their bars do not hide each other
 
@@ -68,7 +75,7 @@ def line_style(line: Line, lines: Sequence[Line]) -> dict[str, Any]:
 def paper_figure(plan: FigurePlan, evidence: Evidence) -> Figure:
     """Draw one figure of the paper from the points.
 
-    Bars are the Wilson 95% interval of an error probability, and the standard deviation over runs of words.
+    Bars are as `BARS` says.
     """
     with figure_style():
         rows = (len(plan.panels) + 1) // 2
@@ -144,9 +151,22 @@ def _finish_y(axes: Axes, panel: Panel, *, empty: bool) -> None:
     if empty:  # every algorithm refused these horizons: a log scale would have nothing to go by
         return
     axes.set_yscale("log")
+    axes.set_ylim(*round_ends(*axes.dataLim.intervaly))
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
+
+
+def round_ends(low: float, high: float) -> tuple[float, float]:
+    """Ends of a log axis a little beyond the nearest of 1, 2, 5, 10, ..., so that there is a label past the last point.
+
+    >>> [round(end) for end in round_ends(5_470, 31_240)]
+    [4666, 53576]
+    """
+    ends = [digit * 10.0**power for power in range(13) for digit in (1, 2, 5)]
+    first, last = max(end for end in ends if end <= max(low, 1)), min(end for end in ends if end > high)
+    beyond = (last / first) ** 0.03  # room for a marker
+    return first / beyond, last * beyond
 
 
 def describe(plan: FigurePlan, evidence: Evidence) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -17,7 +19,7 @@ from collabtop.report.evidence import Growth, LocalRuns, RoundCost
 from collabtop.report.experiments import added
 from collabtop.result import Result
 from collabtop.studies.grid import Study
-from collabtop.studies.runner import run_again
+from collabtop.studies.runner import run_again, study_mark
 from collabtop.studies.table import StudyTable, write_whole
 
 _POWERS = (12, 14, 16, 18, 20)
@@ -26,6 +28,10 @@ _LOCAL_CREWS = (10, 20, 30, 40, 50, 70, 100)
 _IID_RUNS, _LOCAL_RUNS = 3, 100
 # Times the smallest horizon: a few pulls an arm, where most arms tie, and so many that hardly any do.
 ROOMS = (4, 4_096)
+
+FolderOf = Callable[[str, Study], Path]
+"""Where a study's rows are, by its name."""
+_Read = TypeVar("_Read")
 
 _SEARCH = ("Sample", "Values", "Narrow", "Window", "CountTies", "Tied")
 # Said once a run, before the first round's work or after the last local one's: no part of a round's step.
@@ -65,18 +71,29 @@ def local_study(arms: SimulatedArms, *, seed: int) -> Study:
     )
 
 
-def growth_evidence(study: Study, table: StudyTable, local: Study, local_table: StudyTable, cache: Path) -> Growth:
-    """Make the IID runs again by their seeds, and read where the words went from their ledgers."""
-    seen = cache / "rounds.json"
-    if seen.exists():
-        rounds, phases = msgspec.json.decode(seen.read_bytes(), type=tuple[list[RoundCost], list[LocalRuns]])
-    else:
-        iid = [row for row in table.rows if row.algorithm == "collab-top-iid"]
-        rounds = [cost for row in iid for cost in round_costs(run_again(study, row))]
-        phases = _phases(local, local_table)
-        write_whole(seen, msgspec.json.encode((rounds, phases)))
+def growth_evidence(study: Study, table: StudyTable, local: Study, local_table: StudyTable, folder: FolderOf) -> Growth:
+    """Make the IID runs again by their seeds, and read where the words went from their ledgers, once."""
+    rounds = _kept(folder("growth", study) / "rounds.json", study, list[RoundCost], lambda: _rounds(study, table))
+    phases = _kept(folder("local", local) / "phases.json", local, list[LocalRuns], lambda: _phases(local, local_table))
     sizes = {name: arms.n for name, arms in study.arms.items()}
     return Growth(tuple(table.points()), sizes, tuple(rounds), tuple(phases))
+
+
+def _kept(path: Path, study: Study, kind: type[_Read], read: Callable[[], _Read]) -> _Read:
+    """What was read from a study's ledgers before, if it was this very study and version; otherwise read it now."""
+    mark = study_mark(study)
+    with suppress(FileNotFoundError, msgspec.DecodeError):  # cut short, or of another form: read again
+        found, kept = msgspec.json.decode(path.read_bytes(), type=tuple[str, kind])  # type: ignore[valid-type]
+        if found == mark:
+            return kept
+    made = read()
+    write_whole(path, msgspec.json.encode((mark, made)))
+    return made
+
+
+def _rounds(study: Study, table: StudyTable) -> list[RoundCost]:
+    iid = [row for row in table.rows if row.algorithm == CollabTopIID.name]
+    return [cost for row in iid for cost in round_costs(run_again(study, row))]
 
 
 def round_costs(result: Result) -> list[RoundCost]:
@@ -97,6 +114,7 @@ def round_costs(result: Result) -> list[RoundCost]:
                 n=result.n,
                 agents=result.agents,
                 m=result.m,
+                horizon=result.horizon,
                 seed=result.seed,
                 round=one.round,
                 phase=one.phase,

@@ -56,13 +56,10 @@ def find_crossings(
     seed: int,
     runs: tuple[int, int, int] = _RUNS,
 ) -> tuple[Crossed, ...]:
-    """The horizon for error .01 of each place that has one within reach."""
-    found = []
-    for place in places:
-        at = _crossing(arms, place, run, seed, runs)
-        if at is not None:
-            found.append(Crossed(place.line, place.m, place.agents, at))
-    return tuple(found)
+    """The horizon for error .01 of each place, or None where it is not within reach."""
+    return tuple(
+        Crossed(place.line, place.m, place.agents, _crossing(arms, place, run, seed, runs)) for place in places
+    )
 
 
 def _crossing(

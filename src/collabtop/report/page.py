@@ -8,8 +8,8 @@ from html import escape
 
 from collabtop.report.evidence import Evidence
 from collabtop.report.experiments import FigurePlan
-from collabtop.report.figures import panel_points
-from collabtop.report.prices import price_rows
+from collabtop.report.figures import BARS, panel_points
+from collabtop.report.prices import NOTE, price_rows
 from collabtop.report.render import RenderedFigure
 from collabtop.report.reproduction import Reproduction
 from collabtop.report.verdicts import Statement
@@ -52,8 +52,7 @@ def html_page(made: Reproduction, figures: Sequence[RenderedFigure]) -> str:
             "<section>\n<h2>What the paper says, and what came out</h2>",
             _statements(made.statements),
             "</section>\n<section>\n<h2>Figures</h2>",
-            "<p>Bars: the Wilson 95% interval of an error probability, and the standard deviation over runs of words. "
-            "In the panels of errors, lines are moved a little sideways so that their bars can be seen.</p>",
+            f"<p>{escape(BARS)}</p>",
             *(_figure(figure, made.evidence) for figure in figures),
             "</section>\n<section>\n<h2>Settings and machine</h2>",
             _facts(made),
@@ -94,11 +93,7 @@ def _figure(figure: RenderedFigure, evidence: Evidence) -> str:
 def _prices(evidence: Evidence) -> str:
     heads, *rows = price_rows(evidence)
     body = [f'<tr><th scope="row">{escape(row[0])}</th>{_cells(row[1:])}</tr>' for row in rows]
-    return (
-        "<p>Lower left is better; the grey steps join those that no other beats on both. A horizon comes from the deep "
-        "study where one was made, and is rough otherwise; what is said is taken at the nearest horizon of the "
-        "panels.</p>\n" + _table("What error .01 takes, as a table", heads, body)
-    )
+    return f"<p>{escape(NOTE)}</p>\n" + _table("What error .01 takes, as a table", heads, body)
 
 
 def _cells(row: Sequence[str]) -> str:

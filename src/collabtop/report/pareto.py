@@ -8,14 +8,16 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from collabtop.report.evidence import Evidence, Line
 from collabtop.report.experiments import AGENTS, IID
-from collabtop.report.figures import figure_style, line_style
+from collabtop.report.figures import figure_style, line_style, round_ends
 from collabtop.report.prices import SETTINGS, Price, prices, said
 
-_SIZE = (7.2, 5.9)
+_SIZE = (7.2, 6.1)
+_BAR, _PALE = 1.0, 0.55
 
 
 def pareto_figure(evidence: Evidence) -> Figure:
@@ -25,16 +27,36 @@ def pareto_figure(evidence: Evidence) -> Figure:
         figure = Figure(figsize=_SIZE, layout="constrained")
         FigureCanvasAgg(figure)
         grid = figure.subplots(2, 2)
-        handles: dict[str, Any] = {}
+        handles: list[Line2D] = []
         for letter, axes, (arms, m) in zip("abcd", grid.flat, SETTINGS, strict=True):
             some = [price for price in every if (price.arms, price.m) == (arms, m)]
+            lines = evidence.lines(arms)
             kind = "IID" if arms == IID else "non-IID"
             axes.set_title(f"({letter}) Top-{m}, {kind} data, K = {evidence.arms[arms].agents or AGENTS}", loc="left")
             axes.set_ylabel("communication (words)" if arms == IID else "communication (bits)")
-            _draw(axes, some, evidence.lines(arms))
-            handles.update(dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True)))
-        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=3, frameon=False)
+            _draw(axes, some, lines)
+            known = {handle.get_label() for handle in handles}
+            handles += [_handle(it.line, lines) for it in some if it.line.name not in known]
+        handles += [_note(rough) for rough in sorted({price.rough for price in every})]
+        figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
     return figure
+
+
+def _look(line: Line, lines: Sequence[Line]) -> dict[str, Any]:
+    return {**line_style(line, lines), "linestyle": "none", "markersize": 7}
+
+
+def _handle(line: Line, lines: Sequence[Line]) -> Line2D:
+    return Line2D([], [], label=line.name, **_look(line, lines))
+
+
+def _note(rough: bool) -> Line2D:
+    """What a bar of one of the two kinds stands for."""
+    if rough:
+        return Line2D(
+            [], [], label="rough: panels' runs alone", color="0.2", linewidth=_BAR, linestyle=":", alpha=_PALE
+        )
+    return Line2D([], [], label="95% interval, deep study", color="0.2", linewidth=_BAR)
 
 
 def _draw(axes: Axes, some: Sequence[Price], lines: Sequence[Line]) -> None:
@@ -43,9 +65,21 @@ def _draw(axes: Axes, some: Sequence[Price], lines: Sequence[Line]) -> None:
         axes.text(0.5, 0.5, "no error came down to .01", ha="center", transform=axes.transAxes)
         return
     for price in some:
-        at, style = price.at, {**line_style(price.line, lines), "linestyle": "none", "markersize": 7}
+        at, shade = price.at, _PALE if price.rough else 1.0
         bars = [[at.horizon - at.low], [at.high - at.horizon]]
-        axes.errorbar([at.horizon], [said(price)], xerr=bars, label=price.line.name, capsize=2, elinewidth=0.8, **style)
+        style = _look(price.line, lines)
+        drawn = axes.errorbar(
+            [at.horizon],
+            [said(price)],
+            xerr=bars,
+            label=price.line.name,
+            alpha=shade,
+            capsize=0 if price.rough else 2,
+            elinewidth=_BAR,
+            **style,
+        )
+        if price.rough:
+            drawn[2][0].set_linestyle(":")
     _draw_front(axes, some)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -53,7 +87,8 @@ def _draw(axes: Axes, some: Sequence[Price], lines: Sequence[Line]) -> None:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter(FuncFormatter(lambda value, _, unit=shown: f"{value / unit:,.0f}"))
         axis.set_minor_formatter(NullFormatter())
-    axes.margins(0.12)
+    axes.set_xlim(*round_ends(*axes.dataLim.intervalx))
+    axes.set_ylim(*round_ends(*axes.dataLim.intervaly))
 
 
 def _draw_front(axes: Axes, some: Sequence[Price]) -> None:

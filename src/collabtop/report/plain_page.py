@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from collabtop.report.experiments import FigurePlan
-from collabtop.report.figures import panel_points
-from collabtop.report.prices import price_rows
+from collabtop.report.figures import BARS, panel_points
+from collabtop.report.prices import NOTE, price_rows
 from collabtop.report.render import RenderedFigure
 from collabtop.report.reproduction import Reproduction
 
@@ -29,7 +29,7 @@ def markdown_page(made: Reproduction, figures: Sequence[RenderedFigure]) -> str:
         lines += [f"### {one.name}: {one.verdict}", "", f"{one.says}.", ""]
         lines += [f"- {found}" for found in one.found]
         lines += ["", f"{one.why}.", ""]
-    lines += ["## Figures", ""]
+    lines += ["## Figures", "", BARS, ""]
     for figure in figures:
         lines += [f"![{figure.caption}](figures/{figure.name}.png)", ""]
         lines += _prices(made) if figure.plan is None else _panels(figure.plan, made)
@@ -40,7 +40,8 @@ def markdown_page(made: Reproduction, figures: Sequence[RenderedFigure]) -> str:
 
 def _prices(made: Reproduction) -> list[str]:
     heads, *rows = price_rows(made.evidence)
-    return [f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows)] + [""]
+    table = [f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows)]
+    return [NOTE, "", *table, ""]
 
 
 def _panels(plan: FigurePlan, made: Reproduction) -> list[str]:

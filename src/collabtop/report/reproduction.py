@@ -16,7 +16,7 @@ import collabtop
 from collabtop.arms import BernoulliArms, HeterogeneousArms
 from collabtop.errors import FileError, InputError, reason
 from collabtop.report.checks import EASY, bound_study, disjointness, disjointness_study, easy_arms
-from collabtop.report.evidence import KZZ, PRINTED, Evidence
+from collabtop.report.evidence import KZZ, PRINTED, Evidence, Line, WordsByKind
 from collabtop.report.experiments import AGENTS, IID, NON_IID, PAPER_HORIZON, figure_plans, panels_study
 from collabtop.report.growth import growth_evidence, growth_study, local_study
 from collabtop.report.horizons import find_crossings, wanted_places
@@ -24,11 +24,11 @@ from collabtop.report.prices import prices
 from collabtop.report.statements import experiment_statements
 from collabtop.report.theorems import theorem_statements
 from collabtop.report.verdicts import Statement
-from collabtop.run import identify
 from collabtop.studies.grid import Study
-from collabtop.studies.table import StudyTable, write_whole
+from collabtop.studies.runner import run_again
+from collabtop.studies.table import Row, StudyTable, write_whole
 
-_LEDGERS = 20  # words of a single run differ by a third
+_LEDGERS = 20  # of a point's runs: words of a single one differ by a third
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -50,14 +50,18 @@ class Reproduction(msgspec.Struct, frozen=True):
     settings: Settings
     evidence: Evidence
     statements: tuple[Statement, ...]
+    studies: dict[str, int]
+    """How many runs each study has, by its name."""
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain Python objects."""
         return {
             "settings": self.facts(),
+            "studies": self.studies,
             "statements": [msgspec.to_builtins(one) for one in self.statements],
             "points": [msgspec.to_builtins(one) for one in self.evidence.points],
             "bound": [msgspec.to_builtins(one) for one in self.evidence.bound],
+            "words_by_kind": self.evidence.words_by_kind,
             "disjointness": [msgspec.to_builtins(one) for one in self.evidence.disjointness],
             "crossings": [msgspec.to_builtins(one) for one in self.evidence.crossings],
             "prices": [msgspec.to_builtins(one) for one in prices(self.evidence)],
@@ -77,7 +81,7 @@ class Reproduction(msgspec.Struct, frozen=True):
             "non-IID arms": f"{groups.n:,} as {groups.agents} agents see them, "
             f"H<1> = {self.evidence.complexity(NON_IID, 1):,.0f}, H<8> = {self.evidence.complexity(NON_IID, 8):,.0f}",
             "runs a point": settings.runs,
-            "runs in all": sum(point.runs for point in self.evidence.points),
+            "runs in all": f"{sum(self.studies.values()):,} in {len(self.studies)} studies",
             "seed": settings.seed,
             "kind": "quick" if settings.quick else "deep" if settings.deep else "standard",
             "collabtop": collabtop.__version__,
@@ -94,31 +98,33 @@ def measure(settings: Settings, out: Path, *, jobs: int | None = None, progress:
     or those of two files of means, can share one `out`, and each goes on where it was stopped.
     """
     _check(settings)
+    studies: dict[str, int] = {}
 
     def run(name: str, study: Study) -> StudyTable:
         if progress:
             _say(f"{name}: {sum(point.runs for point in study.points):,} runs")
-        return study.run(folder(name, study), jobs=jobs, progress=progress)
+        table = study.run(folder(name, study), jobs=jobs, progress=progress)
+        studies[name] = len(table)
+        return table
 
     def folder(name: str, study: Study) -> Path:
         return out / "studies" / f"{name}-{study.fingerprint[:8]}"
 
-    panels = run(
-        "panels",
-        panels_study(settings.iid, settings.groups, runs=settings.runs, seed=settings.seed, quick=settings.quick),
-    )
+    panels = panels_study(settings.iid, settings.groups, runs=settings.runs, seed=settings.seed, quick=settings.quick)
+    table = run("panels", panels)
     bound = run("bound", bound_study(seed=settings.seed, quick=settings.quick))
     sets = disjointness_study(runs=settings.runs, seed=settings.seed)
     evidence = Evidence(
-        points=tuple(panels.points()),
+        points=tuple(table.points()),
         arms={IID: settings.iid, NON_IID: settings.groups, EASY: easy_arms()},
         bound=tuple(bound.points()),
         disjointness=disjointness(sets, run("disjointness", sets)),
-        words_by_kind=_words_by_kind(settings),
+        words_by_kind=_words_by_kind(panels, table),
     )
     if settings.deep:
         evidence = _deeper(settings, evidence, run, folder)
-    return Reproduction(settings, evidence, (*experiment_statements(evidence), *theorem_statements(evidence)))
+    statements = (*experiment_statements(evidence), *theorem_statements(evidence))
+    return Reproduction(settings, evidence, statements, studies)
 
 
 def _check(settings: Settings) -> None:
@@ -134,23 +140,22 @@ def _say(line: str) -> None:
     Console(stderr=True, highlight=False).print(line)
 
 
-def _words_by_kind(settings: Settings) -> dict[str, dict[str, float]]:
-    """Where the words go, on average over some runs in the setting of the paper's comparison."""
-    found: dict[str, dict[str, float]] = {}
+def _words_by_kind(study: Study, table: StudyTable) -> dict[str, WordsByKind]:
+    """Where the words go in the setting of the paper's comparison, from the ledgers of some of the panels' runs."""
+    found: dict[str, WordsByKind] = {}
     for line in (PRINTED, KZZ):
+        rows = [row for row in table.rows if _is_compared(row, line)][:_LEDGERS]
         totals: Counter[str] = Counter()
-        for run in range(_LEDGERS):
-            result = identify(
-                settings.iid,
-                1,
-                agents=AGENTS,
-                horizon=PAPER_HORIZON,
-                algorithm=line.algorithm,
-                seed=settings.seed + run,
-            )
-            totals.update(result.ledger.words_by("kind"))
-        found[line.algorithm] = {kind: words / _LEDGERS for kind, words in totals.items()}
+        for row in rows:
+            totals.update(run_again(study, row).ledger.words_by("kind"))
+        if rows:
+            found[line.algorithm] = WordsByKind(len(rows), {kind: words / len(rows) for kind, words in totals.items()})
     return found
+
+
+def _is_compared(row: Row, line: Line) -> bool:
+    setting = (row.arms, row.m, row.agents, row.horizon) == (IID, 1, AGENTS, PAPER_HORIZON)
+    return setting and Line(row.algorithm, row.schedule) == line
 
 
 def _deeper(
@@ -163,7 +168,7 @@ def _deeper(
     table, local_table = run("growth", growth), run("local", local)
     return msgspec.structs.replace(
         evidence,
-        growth=growth_evidence(growth, table, local, local_table, folder("local", local)),
+        growth=growth_evidence(growth, table, local, local_table, folder),
         crossings=find_crossings(settings.iid, wanted_places(), run, seed=settings.seed),
     )
 

@@ -11,39 +11,41 @@ from collabtop.report.crossing import Crossing, ratio_interval
 from collabtop.report.evidence import FULL, KZZ, PRINTED, PRINTED_NON_IID, UNIFORM, Evidence, Line
 from collabtop.report.experiments import AGENTS, IID, NON_IID, PAPER_HORIZON, fixed_horizon
 from collabtop.report.verdicts import ABOUT, Statement, Verdict, any_of, falls_to_zero, far_below, near, together
+from collabtop.report.word_growth import local_phase
 from collabtop.studies.table import PointSummary
 
 _COUNTS = ("Held", "Accepted", "Values", "Window", "Tied")
 _REPLIES = (*_COUNTS, "Hand", "Means")
+# What varies for which m, and T where it is K that varies: the paper's, and for m = 8 also one at which it can fall.
+_C1_SWEEPS = (
+    *((m, "T", None) for m in (1, 8)),
+    *((m, "K", horizon) for m in (1, 8) for horizon in dict.fromkeys((PAPER_HORIZON, fixed_horizon(m)))),
+)
 _FLAT = 1.25
 _STRAIGHT = 0.1
 
 
 def c1(evidence: Evidence) -> Statement:
     """Error falls quickly to zero as T grows and as K grows."""
-    found, verdicts = [], []
-    for m in (1, 8):
+    found: list[str] = []
+    parts: dict[str, list[Verdict]] = {}
+    for m, axis, horizon in _C1_SWEEPS:
+        part = f"m = {m}, over {axis} at " + (f"K = {AGENTS}" if horizon is None else f"T = {horizon:,}")
         for line in (PRINTED, FULL, KZZ):
-            for axis, points in (
-                ("T", evidence.sweep(line, IID, m, agents=AGENTS)),
-                ("K", evidence.sweep(line, IID, m, horizon=fixed_horizon(m))),
-            ):
-                verdict = falls_to_zero(points)
-                verdicts.append(verdict)
-                found.append(f"m = {m}, {line.name}, over {axis}: {_fall(points, axis)} ({verdict})")
-    for line in (PRINTED, FULL, KZZ):
-        points = evidence.sweep(line, IID, 8, horizon=PAPER_HORIZON)
-        if len(points) > 1:
-            found.append(f"m = 8, {line.name}, over K at T = {PAPER_HORIZON:,}: {_fall(points, 'K')}")
+            points = evidence.sweep(line, IID, m, agents=AGENTS if horizon is None else None, horizon=horizon)
+            verdict = falls_to_zero(points)
+            parts.setdefault(part, []).append(verdict)
+            found.append(f"{part}, {line.name}: {_fall(points, axis)} ({verdict})")
+    every = [verdict for some in parts.values() for verdict in some]
+    regimes = "; ".join(f"{part}: {some.count('holds')} of {len(some)}" for part, some in parts.items())
     return Statement(
         "C1",
         "The error of CollabTopIID and KZZ falls quickly to zero as T grows (K = 10) and as K grows (T = 30,000)",
         tuple(found),
-        together(verdicts),
-        f"Zero: the interval at the end of the sweep reaches down to .01, and lies below the one at its start. "
-        f"The paper does not print its sweeps: these were made long enough for the printed schedule to get there, so "
-        f"how far that is says more than that it does. For m = 8 K varies at T = {fixed_horizon(8):,}, since at "
-        f"T = {PAPER_HORIZON:,} no K here is enough",
+        together(every),
+        "Zero: the interval at the end of the sweep reaches down to .01, and lies below the one at its start. The "
+        "paper does not print its sweeps, so how far these reach says as much as the verdict. Regime, lines whose "
+        f"error falls to zero: {regimes}",
     )
 
 
@@ -79,8 +81,11 @@ def _horizons(evidence: Evidence, name: str, says: str, m: int, target: float) -
             ratio, low, high = ratio_interval(one, other)
             verdicts[line] = near(low, high, target)
             found.append(f"{line.name}: {ratio:.2f} ({low:.2f} to {high:.2f}) times KZZ's")
-    others = [one for one in evidence.crossings if (one.m, one.agents) == (m, AGENTS) and one.line not in deep]
-    found += [_where(one.line, one.at) for one in others]
+    sought = [one for one in evidence.crossings if (one.m, one.agents) == (m, AGENTS)]
+    found += [_where(one.line, one.at) for one in sought if one.line not in deep]
+    if not decided and sought:
+        missed = ", ".join(line.name for line, at in deep.items() if at is None)
+        return Statement(name, says, tuple(found), "undecided", f"The deep study found no horizon for: {missed}")
     if not decided:
         runs = max((point.runs for point in evidence.points), default=0)
         why = f"{runs:,} runs a point cannot decide it: it takes 10,000 near the crossing (collabtop reproduce --deep)"
@@ -136,10 +141,10 @@ def _other_counts(evidence: Evidence) -> list[str]:
     ours, theirs = (evidence.words_by_kind.get(line.algorithm) for line in (PRINTED, KZZ))
     if not ours or not theirs:
         return []
-    total = sum(theirs.values()) + evidence.arms[IID].n * AGENTS
-    found = [f"From ledgers, KZZ with its first list: {total:,.0f} words"]
+    total = sum(theirs.words.values()) + evidence.arms[IID].n * AGENTS
+    found = [f"From the ledgers of {ours.runs} of these runs each, KZZ with its first list: {total:,.0f} words"]
     for what, left_out in (("sizes, counts and search replies", _COUNTS), ("any reply", _REPLIES)):
-        left = sum(words for kind, words in ours.items() if kind not in left_out)
+        left = sum(words for kind, words in ours.words.items() if kind not in left_out)
         found.append(f"beside {left:,.0f} of CollabTopIID without {what}, {total / left:.1f} times")
     return ["; ".join(found)]
 
@@ -180,8 +185,8 @@ def c5(evidence: Evidence) -> Statement:
         tuple(found),
         together(verdicts),
         f"Flat: within a factor of {_FLAT} over the sweep. Linear: no point further from the line than "
-        f"{_STRAIGHT:.0%} of the largest. Undecided: chance alone could carry it across the limit. Regime: as K grows, "
-        "hands become too small for a local phase, and the line bends",
+        f"{_STRAIGHT:.0%} of the largest. Undecided: chance alone could carry it across the limit"
+        + "".join(f". Regime: {line[0].lower()}{line[1:]}" for line in local_phase(evidence.growth)),
     )
 
 

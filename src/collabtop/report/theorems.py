@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-
-import numpy as np
 
 from collabtop.problem import error_bound
 from collabtop.report.bounds import bound_horizon, corollary_holds_from, printed_special_arm_wins_from
-from collabtop.report.evidence import PRINTED, PRINTED_NON_IID, Evidence, Growth, Line, RoundCost
+from collabtop.report.crossing import Crossing
+from collabtop.report.evidence import PRINTED, Evidence, Line
 from collabtop.report.experiments import AGENTS, IID
-from collabtop.report.growth import ROOMS
 from collabtop.report.names import paper_name
 from collabtop.report.verdicts import Statement, Verdict, together
+from collabtop.report.word_growth import t2
 from collabtop.studies.table import PointSummary, wilson
-
-_GROWS = 1.25
 
 
 def t1(evidence: Evidence) -> Statement:
@@ -51,135 +47,48 @@ def _at_most(point: PointSummary, bound: float) -> Verdict:
     return "does not hold" if point.error_low > bound else "undecided"
 
 
-def t2(evidence: Evidence) -> Statement:
-    """How words grow with n and K."""
-    says = (
-        "Words of CollabTopIID are O(K log^2 n + m), of CollabTopNIID O(K n log n); CollabSearch, LocalElim and "
-        "GlobalElim cost O(K log n) each; the partition stays balanced while n_r >= 100 K log n"
-    )
-    growth = evidence.growth
-    if growth is None:
-        return Statement("T2", says, (), "undecided", "n and K are not varied enough here: collabtop reproduce --deep")
-    found: list[str] = []
-    verdicts: list[Verdict] = []
-    for name, formula, costs in (*_totals(growth), *_steps(growth)):
-        text, verdict = bounded_by(costs, formula)
-        found.append(f"{name}: {text} ({verdict})")
-        verdicts.append(verdict)
-    text, verdict = _balance(growth.rounds)
-    found.append(text)
-    verdicts.append(verdict)
-    found += _local_phase(growth)
-    return Statement(
-        "T2",
-        says,
-        tuple(found),
-        together(verdicts),
-        f"Holds: the cost divided by the formula is on average no more than {_GROWS} times larger at the largest n "
-        "than at the smallest. Counted in the ledger, all numbers in both directions. Regime: horizons of "
-        f"{' and '.join(f'{room:,}' for room in ROOMS)} times the smallest; at the shorter ones most arms tie, which "
-        "takes more words, and the longer ones were added after that was seen",
-    )
-
-
-def bounded_by(places: Iterable[tuple[int, float, float]], formula: str) -> tuple[str, Verdict]:
-    """Given (n, cost, formula's value): the constant, fitted and at most, and whether it grows with n.
-
-    >>> bounded_by([(10, 21.0, 10.0), (20, 40.0, 20.0)], "n")
-    ('2.02 n fitted, 2.10 n at most; on average 2.10 at n = 10, 2.00 at n = 20', 'holds')
-    """
-    rows = list(places)
-    if not rows:
-        return "nothing measured", "undecided"
-    cost, value = (np.array(column) for column in list(zip(*rows, strict=True))[1:])
-    fitted = float(cost @ value / (value @ value))
-    shares: dict[int, list[float]] = {}
-    for n, spent, unit in rows:
-        shares.setdefault(n, []).append(spent / unit)
-    first, last = min(shares), max(shares)
-    at_first, at_last = (float(np.mean(shares[n])) for n in (first, last))
-    text = (
-        f"{fitted:.2f} {formula} fitted, {float((cost / value).max()):.2f} {formula} at most; "
-        f"on average {at_first:.2f} at n = {first:,}, {at_last:.2f} at n = {last:,}"
-    )
-    if first == last:
-        return text, "undecided"
-    return text, "holds" if at_last <= _GROWS * at_first else "does not hold"
-
-
-_Costs = list[tuple[int, float, float]]
-
-
-def _totals(growth: Growth) -> list[tuple[str, str, _Costs]]:
-    iid: _Costs = []
-    other: _Costs = []
-    for point in growth.points:
-        n, k = growth.sizes[point.arms], point.agents
-        if point.algorithm == PRINTED.algorithm:
-            iid.append((n, point.words_mean, k * math.log2(n) ** 2 + point.m))
-        else:
-            other.append((n, point.words_mean, k * n * math.log2(n)))
-    return [
-        (paper_name(PRINTED.algorithm), "(K log2(n)^2 + m)", iid),
-        (paper_name(PRINTED_NON_IID.algorithm), "K n log2(n)", other),
-    ]
-
-
-def _steps(growth: Growth) -> list[tuple[str, str, _Costs]]:
-    local, shared = ([it for it in growth.rounds if it.phase == phase] for phase in ("local", "shared"))
-    unit = "K log2(n)"
-    return [
-        ("CollabSearch, both of a round", unit, [(it.n, it.searches, it.agents * math.log2(it.n)) for it in local]),
-        ("LocalElim", unit, [(it.n, it.words, it.agents * math.log2(it.n)) for it in local]),
-        ("GlobalElim", unit, [(it.n, it.words, it.agents * math.log2(it.n)) for it in shared]),
-    ]
-
-
-def _balance(rounds: Iterable[RoundCost]) -> tuple[str, Verdict]:
-    large = [it for it in rounds if it.live >= 100 * it.agents * math.log(it.n)]
-    shared = sum(it.phase == "shared" for it in large)
-    if not large:
-        return "No round began with 100 K log n arms or more", "undecided"
-    text = f"Of {len(large):,} rounds with n_r >= 100 K log n, {shared} found the partition out of balance"
-    return text, "does not hold" if shared else "holds"
-
-
-def _local_phase(growth: Growth) -> list[str]:
-    if not growth.local:
-        return []
-    n = growth.local[0].n
-    shares = ", ".join(f"{it.local / it.runs:.0%} at K = {it.agents}" for it in growth.local)
-    return [f"Runs with a local phase at n = {n:,}: {shares}"]
-
-
 def t3(evidence: Evidence) -> Statement:
     """The speed-up."""
     says = "A speed-up of the order of K / log^2 n; it is at most K in order of magnitude"
     n, h = evidence.arms[IID].n, evidence.complexity(IID, 1)
-    crossings = [one for one in evidence.crossings if one.m == 1]
-    crews = {one.agents for one in crossings}
     found: list[str] = []
     verdicts: list[Verdict] = []
-    for line in dict.fromkeys(one.line for one in crossings):
-        speeds = {one.agents: h / one.at.horizon for one in crossings if one.line == line}
-        if len(speeds) < 2:
+    for line in dict.fromkeys(one.line for one in evidence.crossings if one.m == 1):
+        its = [one for one in evidence.crossings if (one.line, one.m) == (line, 1)]
+        sought = [(one.agents, one.at) for one in sorted(its, key=lambda one: one.agents)]
+        if len(sought) < 2:
             continue
-        shares = {k: speed / (k / math.log2(n) ** 2) for k, speed in speeds.items()}
-        shown = ", ".join(f"{speed:.2f} at K = {k}" for k, speed in sorted(speeds.items()))
-        shown += "".join(f", not found at K = {k}" for k in sorted(crews - speeds.keys()))
-        found.append(
-            f"{line.name}: H/T = {shown}; {min(shares.values()):.1f} to {max(shares.values()):.1f} K/log2(n)^2"
-        )
-        above = any(speed > k for k, speed in speeds.items())
-        verdicts.append("does not hold" if above or min(shares.values()) < 1 else "holds")
+        verdict = together(_between(at, h, k / math.log2(n) ** 2, k) for k, at in sought)
+        shown = ", ".join(_speed(at, h) + f" at K = {k}" for k, at in sought)
+        shares = [h / at.horizon / (k / math.log2(n) ** 2) for k, at in sought if at is not None]
+        times = f"; {min(shares):.1f} to {max(shares):.1f} K/log2(n)^2" if shares else ""
+        found.append(f"{line.name}: H/T = {shown}{times} ({verdict})")
+        verdicts.append(verdict)
     if not verdicts:
         rough = evidence.rough_crossing(PRINTED, IID, 1, AGENTS)
         if rough is not None:
             found.append(f"Roughly, K = {AGENTS}: H/T = {h / rough.horizon:.2f} for {PRINTED.name}")
         why = "Horizons for error .01 at several K take 10,000 runs each (collabtop reproduce --deep)"
         return Statement("T3", says, tuple(found), "undecided", why)
-    why = "H/T at the horizon T for error .01. Holds: at least K / log2(n)^2 and at most K, for every K measured"
+    why = (
+        "H/T at the horizon T for error .01, with its 95% interval. Holds: the interval lies between K / log2(n)^2 and "
+        "K for every K. Does not hold: for some K all of it lies outside. Undecided: neither, or some T was not found"
+    )
     return Statement("T3", says, tuple(found), together(verdicts), why)
+
+
+def _speed(at: Crossing | None, h: float) -> str:
+    return "not found" if at is None else f"{h / at.horizon:.2f} ({h / at.high:.2f} to {h / at.low:.2f})"
+
+
+def _between(at: Crossing | None, h: float, least: float, most: float) -> Verdict:
+    """Whether a speed-up, with its interval, is neither too small nor too large."""
+    if at is None:
+        return "undecided"
+    low, high = h / at.high, h / at.low
+    if least <= low and high <= most:
+        return "holds"
+    return "does not hold" if high < least or low > most else "undecided"
 
 
 def t4(evidence: Evidence) -> Statement:

@@ -7,7 +7,7 @@ from typing import Any
 
 from collabtop.errors import SiteError
 from collabtop.protocol.ledger import Transport
-from collabtop.sites.checks import PublicState, under_way
+from collabtop.sites.checks import PublicState
 from collabtop.sites.desks import Desk, Opening, Session, read_frame
 from collabtop.sites.frames import SMALL, VERSION, Declined, FromSite, Hello, Joiner, Ready, Welcome, WhyRefused
 
@@ -28,8 +28,10 @@ class Turned(Exception):  # noqa: N818  (a way out, no error of ours)
 class Admission:
     """Hello, Welcome, Ready: after that a site is in."""
 
-    def __init__(self, opening: Opening, states: list[PublicState], transport: Transport) -> None:
+    def __init__(self, opening: Opening, states: list[PublicState], transport: Transport, under_way: int) -> None:
         self._opening, self._states, self._transport = opening, states, transport
+        self.under_way = under_way
+        """Number of the latest request; after a restart, one more than the log has, since that may have been made."""
 
     async def let_in(self, desk: Desk, context: Any) -> Session:
         """The session of a site that said what it should; anybody else is turned away."""
@@ -45,6 +47,7 @@ class Admission:
             async with asyncio.timeout(_READY_SECONDS):
                 ready = await read_frame(context, Joiner(SMALL + 16 * len(desk.agents)), self._transport)
             session.life = self._checked_ready(desk, ready).life
+            self._check_alone(desk, session.process)  # once more: another one may have come in meanwhile
         except BaseException as error:
             if session is not None:
                 await session.close()
@@ -67,11 +70,14 @@ class Admission:
             raise Turned("arms")
         if opening.labels and hello.labels and hello.labels != opening.labels:
             raise Turned("labels")
+        self._check_alone(desk, hello.process)
+        return hello
+
+    def _check_alone(self, desk: Desk, process: int) -> None:
         if desk.out is not None:
             raise Turned("lost" if desk.lost else "answer")
-        if desk.session is not None and desk.session.process != hello.process:
+        if desk.session is not None and desk.session.process != process:
             raise Turned("here already")
-        return hello
 
     def _checked_ready(self, desk: Desk, ready: FromSite | None) -> Ready:
         if isinstance(ready, Declined):
@@ -82,7 +88,7 @@ class Admission:
         for agent, answered in zip(desk.agents, ready.answered, strict=True):
             if answered < self._states[agent].last:
                 raise Turned("behind")  # it lost what it drew, so its answers would be another agent's
-            if answered > under_way(self._states):
+            if answered > self.under_way:
                 raise Turned("ahead")  # this coordinator has lost what it was answered
         return ready
 

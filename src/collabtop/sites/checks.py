@@ -8,7 +8,7 @@ question before its agent sees it: what it says, and whether it is its turn.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -285,15 +285,6 @@ class PublicState:
         _need(answer.packed.count == self._open, "more or fewer means than arms pulled")
         _need(answer.packed.width == max(1, answer.steps.bit_length()), "numbers packed in another way")
         _in_range(answer.means())
-
-
-def under_way(states: Sequence[PublicState]) -> int:
-    """Number of the request that the agents may be at: the one after the last that any of them answered.
-
-    >>> under_way([PublicState(0, Problem(n=4, m=1, agents=1, horizon=20))])
-    1
-    """
-    return 1 + max(state.last for state in states)
 
 
 def _need(holds: bool, otherwise: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from collabtop.protocol.ledger import Transport
 from collabtop.protocol.messages import Reply, Request
 from collabtop.sites import tls
 from collabtop.sites.admission import Admission, Turned, why_declined
-from collabtop.sites.checks import PublicState, under_way
+from collabtop.sites.checks import PublicState
 from collabtop.sites.desks import Desk, Opening, Pending, Session, Terms, read_frame
 from collabtop.sites.frames import (
     Answer,
@@ -34,6 +35,8 @@ from collabtop.sites.port import Port
 log = logging.getLogger("collabtop.sites")
 
 _TICK = 0.2
+_RETURN = 1.0
+"""Seconds of its time for an answer that a site loses by coming back: it cannot put off the end by coming and going."""
 _LINGER = 30.0
 """Seconds for which a site that is just coming back is waited for to be told the end: it tries every five."""
 
@@ -50,10 +53,11 @@ class Coordinator:
         transport: Transport,
         on_event: OnEvent | None,
         lost: frozenset[int] = frozenset(),
+        under_way: int = 1,
     ) -> None:
         self._opening, self._states, self._terms = opening, states, terms
         self._transport, self._on_event = transport, on_event
-        self._admission = Admission(opening, states, transport)
+        self._admission = Admission(opening, states, transport, under_way)
         self._desks: list[Desk] = []
         for name, count in sites:
             first = sum(len(desk.agents) for desk in self._desks)
@@ -78,6 +82,8 @@ class Coordinator:
         if not self._complete:
             await self._wait_for_all()
         self._pending = {request.agent: Pending(request) for request in requests}
+        self._admission.under_way = max([self._admission.under_way, *(it.number for it in requests)])
+        self._looked = time.monotonic()
         try:
             for desk in self._desks:
                 self._send_pending(desk)
@@ -117,17 +123,21 @@ class Coordinator:
     # -- waiting
 
     async def _wait_for_all(self) -> None:
+        goes_on = self._resumed and self._terms.go_on  # then whoever is asked and not there is lost
         limit = self._terms.grace if self._resumed else self._terms.wait
-        deadline = None if limit is None else time.monotonic() + limit
-        while missing := [desk for desk in self._desks if desk.session is None and not desk.lost]:
-            for desk in self._desks:
-                if desk.out is not None and not desk.lost:
-                    raise desk.out
-            if limit is not None and self._resumed and self._terms.go_on and time.monotonic() > (deadline or 0):
-                break  # whoever is asked and not there is lost
-            if deadline is not None and time.monotonic() > deadline:
-                names = ", ".join(desk.name for desk in missing)
-                raise SiteError(f"{len(missing)} of {len(self._desks)} sites did not come within {limit:g} s: {names}")
+        deadline = math.inf if limit is None else time.monotonic() + limit
+        while True:
+            out = [desk.out for desk in self._desks if desk.out is not None and not desk.lost]
+            if out and not goes_on:
+                raise out[0]
+            missing = [desk.name for desk in self._desks if desk.session is None and desk.out is None]
+            if not missing:
+                break
+            if time.monotonic() > deadline:
+                if goes_on:
+                    break
+                said = f"{len(missing)} of {len(self._desks)} sites did not come within {limit:g} s"
+                raise SiteError(f"{said}: {', '.join(missing)}")
             self._changed.clear()
             try:
                 await asyncio.wait_for(self._changed.wait(), _TICK)
@@ -137,20 +147,22 @@ class Coordinator:
 
     def _look_at_clock(self) -> None:
         now = time.monotonic()
+        passed, self._looked = now - self._looked, now
         for pending in self._pending.values():
             desk = self._by_agent[pending.request.agent]
             if pending.reply.done():
                 continue
+            if desk.session is not None:
+                pending.waited += passed
             if desk.out is not None:
                 self._lose(desk, desk.out)
-            elif desk.session is None:
-                if now - desk.gone_since > self._terms.grace:
-                    said = f"site {desk.name} has been gone for {self._terms.grace:g} s"
-                    self._lose(desk, SiteError(f"{said}; when it is back, the same command goes on from the log"))
-            elif self._terms.answer_within is not None and now - (pending.sent_at or now) > self._terms.answer_within:
+            elif self._terms.answer_within is not None and pending.waited > self._terms.answer_within:
                 self._lose(desk, SiteError(f"site {desk.name} gave no answer in {self._terms.answer_within:g} s"))
+            elif desk.session is None and now - desk.gone_since > self._terms.grace:
+                said = f"site {desk.name} has been gone for {self._terms.grace:g} s"
+                self._lose(desk, SiteError(f"{said}; when it is back, the same command goes on from the log"))
         if any(self._by_agent[agent].session is None for agent, it in self._pending.items() if not it.reply.done()):
-            self._transport.absent += _TICK
+            self._transport.absent += passed
 
     def _send_pending(self, desk: Desk) -> None:
         if desk.session is None:
@@ -159,9 +171,10 @@ class Coordinator:
             pending = self._pending.get(agent)
             if pending is None or pending.reply.done():
                 continue
-            if pending.sent_at is not None:
+            if pending.sent:
                 self._transport.repeats += 1
-            pending.sent_at = time.monotonic()
+                pending.waited += _RETURN
+            pending.sent = True
             desk.session.send(Ask(seal_requests([pending.request], {agent: desk.session.life})[0]))
 
     # -- a connection
@@ -249,7 +262,7 @@ class Coordinator:
             raise ProtocolError("an answer from another life of the agent")
         pending = self._pending.get(sealed.agent)
         if pending is None or pending.reply.done() or sealed.number < pending.request.number:
-            if sealed.number > under_way(self._states):
+            if sealed.number > self._admission.under_way:
                 raise ProtocolError("an answer to a request that was not made")
             # A repeat of one that was taken; or nobody waits: the run just failed, or this coordinator was restarted
             # while the agent was at it, and will ask again when all are there.
@@ -268,7 +281,11 @@ class Coordinator:
         if pending is not None and pending.request.number == frame.number and not pending.reply.done():
             label = self._opening.label(frame.arm)
             message = f"a pull of candidate {label!r} failed at site {desk.name}, whose own log says why"
-            pending.reply.set_exception(PullError(message, label))
+            if not self._terms.go_on:  # its function can be mended, and the run gone on with
+                pending.reply.set_exception(PullError(message, label))
+                return
+            self._lose(desk, PullError(message, label))
+            raise Turned("lost")
 
     def _lose(self, desk: Desk, error: Exception) -> None:
         """A site is gone for good: the run goes on without it, or fails with this error."""
@@ -286,7 +303,8 @@ class Coordinator:
             self._tell(desk, "lost")
 
     def _tell(self, desk: Desk, state: Literal["here", "gone", "back", "lost"]) -> None:
-        missing = tuple(it.name for it in self._desks if it.session is None)
-        log.info("%s: %s; %d of %d sites are there", desk, state, len(self._desks) - len(missing), len(self._desks))
+        missing = tuple(it.name for it in self._desks if it.session is None and not it.lost)
+        here = sum(it.session is not None for it in self._desks)
+        log.info("%s: %s; %d of %d sites are there", desk, state, here, len(self._desks))
         if self._on_event is not None:
             self._on_event(SiteChanged(desk.name, state, missing))

@@ -113,4 +113,6 @@ class Pending:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.reply: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
-        self.sent_at: float | None = None
+        self.sent = False
+        self.waited = 0.0
+        """Seconds since it was first sent, but for those in which the site was gone."""

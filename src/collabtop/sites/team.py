@@ -160,7 +160,7 @@ class SitesTeam(Team):
         if agents != setup.problem.agents:
             raise InputError(f"agents is {setup.problem.agents}, but the sites have {agents} agents in all")
         run, states = self._run_id(), [PublicState(agent, setup.problem) for agent in range(agents)]
-        lost = self._recall(states)
+        lost, logged = self._recall(states)
         self._note(set(range(agents)) - lost, "away")  # until they dial in
         port = self._take_port()
         assert self._loop is not None
@@ -172,6 +172,7 @@ class SitesTeam(Team):
             self.meter.transport,
             self._hear,
             lost,
+            under_way=logged + 1,
         )
         self._loop.run(self._coordinator.start(port))
         if self._on_event is not None:
@@ -237,18 +238,20 @@ class SitesTeam(Team):
             raise FileError("the log is of a run with other sites, or with the same ones in another order")
         return known.id
 
-    def _recall(self, states: list[PublicState]) -> frozenset[int]:
-        """Take in the exchanges of the log; the agents that were lost in them."""
+    def _recall(self, states: list[PublicState]) -> tuple[frozenset[int], int]:
+        """Take in the exchanges of the log; the agents that were lost in them, and the last one's number."""
         lost: set[int] = set()
+        last = 0
         for record in [] if self._log is None else self._log.records:
             if isinstance(record, Exchange):
+                last = max(last, record.number)
                 replies = {reply.agent: reply for reply in replies_in(record)}
                 for request in requests_in(record):
                     if request.agent in replies:
                         states[request.agent].check_reply(request, replies[request.agent])
                     else:
                         lost.add(request.agent)
-        return frozenset(lost)
+        return frozenset(lost), last
 
 
 def check_terms(wait: float | None, grace: float, answer_within: float | None, keepalive: float, on_lost: str) -> None:

@@ -95,20 +95,40 @@ def _in_folder(study: Study, out: Path, makers: Makers, progress: bool) -> Study
 
 def _finished(study: Study, out: Path) -> StudyTable | None:
     """The rows that are there already, if this very study was run into this folder before."""
-    rows, mark = out / "rows.csv", out / "study.txt"
+    rows = out / "rows.csv"
     if not rows.exists():
         return None
-    if not mark.exists() or mark.read_text().strip() != study.fingerprint:
-        raise FileError(f"{out} holds the results of another study: choose another folder, or remove that one")
+    _check_mark(study, out)
+    table, wanted = StudyTable.from_csv(rows), sum(point.runs for point in study.points)
+    if len(table) != wanted:
+        raise FileError(f"{rows} has {len(table):,} rows, but the study has {wanted:,} runs: remove the folder")
     (out / "journal").unlink(missing_ok=True)  # a kill may have come between the two
-    return StudyTable.from_csv(rows)
+    return table
+
+
+def study_mark(study: Study) -> str:
+    """What names a study's rows: two versions of collabtop need not make the same runs of one study."""
+    return f"{study.fingerprint} by collabtop {collabtop.__version__}"
+
+
+def _check_mark(study: Study, out: Path) -> None:
+    mark = out / "study.txt"
+    found = mark.read_text().strip() if mark.exists() else ""
+    if found == study_mark(study):
+        return
+    fingerprint, _, version = found.partition(" by collabtop ")
+    if fingerprint != study.fingerprint:
+        raise FileError(f"{out} holds the results of another study: choose another folder, or remove that one")
+    raise FileError(
+        f"{out} holds this study's results as {f'collabtop {version}' if version else 'an older version'} made them, "
+        f"and this is {collabtop.__version__}: choose another folder, or remove that one"
+    )
 
 
 def _with_journal(study: Study, out: Path, makers: Makers, progress: bool) -> StudyTable:
     numbers = {point.key: number for number, point in enumerate(study.points)}
     done: dict[tuple[int, int], Row] = {}
-    # Rows of two versions must not get into one table: they need not be the same runs.
-    with Journal(out / "journal", f"{study.fingerprint} by collabtop {collabtop.__version__}") as journal:
+    with Journal(out / "journal", study_mark(study)) as journal:
         for record in journal.records:
             for row in msgspec.convert(record["rows"], list[Row]):
                 done[numbers[record["point"]], row.run] = row
@@ -118,7 +138,7 @@ def _with_journal(study: Study, out: Path, makers: Makers, progress: bool) -> St
                 journal.append({"point": key, "rows": [msgspec.to_builtins(row) for row in rows]})
                 done.update({(chunk.point, row.run): row for row in rows})
     table = StudyTable(done.values())
-    write_whole(out / "study.txt", f"{study.fingerprint}\n".encode())
+    write_whole(out / "study.txt", f"{study_mark(study)}\n".encode())
     write_whole(out / "points.csv", points_csv(table.points()))
     table.to_csv(out / "rows.csv")
     (out / "journal").unlink()

@@ -38,6 +38,11 @@ class Row(msgspec.Struct, frozen=True, order=True):
     round_trips: int
     pulls: int
 
+    @property
+    def schedule(self) -> str | None:
+        """The algorithm's schedule, where it has one."""
+        return _schedule(self.options)
+
 
 class PointSummary(msgspec.Struct, frozen=True):
     """All runs of one point."""
@@ -67,8 +72,12 @@ class PointSummary(msgspec.Struct, frozen=True):
     @property
     def schedule(self) -> str | None:
         """The algorithm's schedule, where it has one."""
-        schedule: str | None = json.loads(self.options).get("schedule")
-        return schedule
+        return _schedule(self.options)
+
+
+def _schedule(options: str) -> str | None:
+    schedule: str | None = json.loads(options).get("schedule")
+    return schedule
 
 
 def wilson(wrong: int, runs: int, z: float = 1.959964) -> tuple[float, float]:
