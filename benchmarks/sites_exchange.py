@@ -2,7 +2,8 @@
 
 Every site has its own connection and certificate and journals every answer to disk; up to ten sites share a process,
 so that 50 of them fit on a small machine. An exchange is a question to all agents and their answers (`Pull` of two
-arms, two means back). Bytes on the wire are counted by a proxy in front of the coordinator, TLS and all, both ways.
+arms, two means back). Bytes are messages with their envelopes, as in `ledger.transport`; those on the wire are counted
+by a proxy in front of the coordinator, TLS and all. Both go both ways.
 
     python benchmarks/sites_exchange.py
 """
@@ -41,7 +42,7 @@ for thread in threads: thread.join()
 
 
 def measure(agents: int, exchanges: int) -> tuple[float, float, float]:
-    """Milliseconds an exchange (median), bytes an agent and exchange as given to the wire, and as on it."""
+    """Of an exchange: milliseconds (median), bytes as given to the wire, and bytes on it."""
     folder = tempfile.mkdtemp()
     names = [f"site{number}" for number in range(agents)]
     ct.make_certificates(folder, names)
@@ -81,19 +82,19 @@ def measure(agents: int, exchanges: int) -> tuple[float, float, float]:
         for site in sites:
             site.wait(30)
         proxy.close()
-    count = exchanges * agents
-    return 1000 * statistics.median(seconds), given / count, crossed / count
+    return 1000 * statistics.median(seconds), given / exchanges, crossed / exchanges
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--exchanges", type=int, default=200)
     exchanges = parser.parse_args().exchanges
-    print("| sites | ms an exchange | bytes an agent and exchange, messages with envelopes | on the wire |")
-    print("| --- | --- | --- | --- |")
+    print("| sites | ms an exchange | bytes an exchange | on the wire | bytes an agent and exchange | on the wire |")
+    print("| --- | --- | --- | --- | --- | --- |")
     for agents in (2, 10, 50):
         milliseconds, given, crossed = measure(agents, exchanges)
-        print(f"| {agents} | {milliseconds:.1f} | {given:.0f} | {crossed:.0f} |", flush=True)
+        an_agent = f"{given / agents:.0f} | {crossed / agents:.0f}"
+        print(f"| {agents} | {milliseconds:.1f} | {given:,.0f} | {crossed:,.0f} | {an_agent} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
-"""A peer by hand: a connection whose every frame a test chooses."""
+"""Peers by hand, on either side: connections whose every frame a test chooses."""
 
 from __future__ import annotations
 
 import queue
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 
-from collabtop.sites.frames import Hello, Joiner, encode, pieces, read_from_coordinator
+from collabtop.sites.frames import Hello, Joiner, encode, pieces, read_from_coordinator, read_from_site
 from collabtop.sites.port import METHOD, SERVICE
+from collabtop.sites.tls import read_files
 
 
 def wait_for_port(port, seconds=20):
@@ -83,3 +85,30 @@ class Peer:
         finally:
             self.close()
         return False
+
+
+class FalseCoordinator:
+    """Has the coordinator's certificate, and says to whoever dials what `talk` makes of the frames it gets."""
+
+    def __init__(self, certs, talk):
+        self.talk, files = talk, read_files(certs / "coordinator.pem")
+        self.server = grpc.server(ThreadPoolExecutor(2))
+        handler = grpc.stream_stream_rpc_method_handler(self._serve)
+        self.server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),))
+        pair, authority = [(files.key, files.certificate)], files.authority
+        self.port = self.server.add_secure_port(
+            "localhost:0", grpc.ssl_server_credentials(pair, authority, require_client_auth=True)
+        )
+        self.server.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.stop(None).wait()
+
+    def _serve(self, received, _):
+        joiner = Joiner(1 << 24)
+        frames = (read_from_site(whole) for piece in received if (whole := joiner.take(piece)) is not None)
+        for frame in self.talk(frames):
+            yield from pieces(encode(frame))

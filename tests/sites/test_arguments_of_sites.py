@@ -21,6 +21,14 @@ def test_seconds_of_a_site_are_positive_numbers(certs, name, value):
         ct.join("localhost:1", ct.BernoulliArms([0.1, 0.9]), cert=certs / "site0.pem", **{name: value})
 
 
+@pytest.mark.parametrize("run", ["last week's", "../north", "ab" * 16 + "\n", 7, None])
+def test_the_id_of_a_run_is_32_digits(certs, run):
+    with pytest.raises(
+        ct.InputError, match=r"^run is .*, but the id of a run is needed: 32 digits of 0 to 9 and a to f"
+    ):
+        ct.join("localhost:1", ct.BernoulliArms([0.1, 0.9]), cert=certs / "site0.pem", run=run)
+
+
 @pytest.mark.parametrize("value", [2.5, 0, True, "2", None])
 def test_a_smallest_batch_is_a_whole_number(certs, value):
     with pytest.raises(ct.InputError, match=r"^min_batch is .*, but a whole number of at least 1 is needed"):

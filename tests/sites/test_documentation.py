@@ -45,6 +45,7 @@ def test_the_three_commands_work_as_they_stand_and_are_told_apart_from_a_new_run
     assert again.exit_code == 0
     assert "run.ctlog holds a finished run, and no site is asked: for a new one, give another --log" in again.stderr
     assert re.search(r"│ +1 │ f +│", again.stdout)
+    assert "\n0 bytes crossed, 0 requests were repeated" in again.stdout  # this process asked nobody
 
 
 def test_every_key_of_a_run_file_is_on_the_page():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -97,6 +98,42 @@ def test_wrong_input_is_one_line_and_code_2(run_file, certs, tmp_path):
     assert "site is '-'" in line_of(run("certs", tmp_path / "new", "--", "-"))
 
 
+def test_a_place_where_no_result_can_be_saved_is_said_before_anybody_is_waited_for(run_file, certs, tmp_path):
+    coordinate = ("coordinate", run_file(GOOD), "--listen", "localhost:0", "--cert", certs / "coordinator.pem")
+    for path, said in (
+        (tmp_path / "nowhere" / "top.json", "no such file or directory"),
+        (tmp_path / "run.toml" / "top.json", "not a directory"),
+        (tmp_path, "is there already and is no file: choose another name"),
+    ):
+        line = line_of(run(*coordinate, "--save", path))
+        assert line.startswith(f"error: --save {str(path)!r}")
+        assert said in line
+    assert {path.name for path in tmp_path.iterdir()} == {"run.toml"}
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_result_is_saved_and_shown_and_shown_too_if_its_folder_is_gone_by_then(
+    run_file, certs, tmp_path, monkeypatch, gone
+):
+    folder = tmp_path / "results"
+    folder.mkdir()
+
+    def run_at_last(*_, **__):
+        if gone:
+            folder.rmdir()
+        return ct.identify(ct.BernoulliArms([0.9, 0.5, 0.4]), 1, agents=3, horizon=300, seed=1)
+
+    monkeypatch.setattr("collabtop.cli.coordinate_command.run_over_sites", run_at_last)
+    save = folder / "top.json"
+    ended = run("coordinate", run_file(GOOD), "--cert", certs / "coordinator.pem", "--json", "--save", save)
+    assert json.loads(ended.stdout)["top"] == [0]
+    if gone:
+        assert (ended.exit_code, ended.stderr) == (2, f"error: --save {str(save)!r}: no such file or directory\n")
+    else:
+        assert (ended.exit_code, ended.stderr) == (0, "")
+        assert json.loads(save.read_text()) == json.loads(ended.stdout)
+
+
 def test_sites_that_do_not_come_are_named(run_file, certs):
     path = run_file(GOOD + "wait = 0.5")
     ended = run("coordinate", path, "--cert", certs / "coordinator.pem", "--listen", "localhost:0", "--json")
@@ -117,20 +154,28 @@ def test_a_site_without_a_coordinator_gives_up(certs, tmp_path):
     ]
 
 
-WITHOUT = (
-    "import sys; sys.modules[{0!r}] = None\nfrom collabtop.cli import main; sys.argv = ['collabtop', *{1!r}]; main()"
+WITHOUT_GRPC = (
+    "import sys; sys.modules['grpc'] = None\nfrom collabtop.cli import main; sys.argv = ['collabtop', *{!r}]; main()"
 )
 
 
-@pytest.mark.parametrize("missing", ["grpc", "cryptography"])
-def test_without_the_extra_one_line_says_what_to_install(run_file, certs, tmp_path, missing):
-    commands = {
-        "grpc": ["coordinate", str(run_file(GOOD)), "--cert", str(certs / "coordinator.pem")],
-        "cryptography": ["certs", str(tmp_path / "new"), "north"],
-    }
-    script = WITHOUT.format(missing, commands[missing])
+def test_without_grpc_one_line_says_what_to_install(run_file, certs):
+    script = WITHOUT_GRPC.format(["coordinate", str(run_file(GOOD)), "--cert", str(certs / "coordinator.pem")])
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert line_of(ended) == f"error: agents at remote sites need {missing}: pip install 'collabtop[sites]'\n"
+    assert line_of(ended) == "error: agents at remote sites need grpc: pip install 'collabtop[sites]'\n"
+
+
+@pytest.mark.parametrize("command", ["certs", "join"])
+def test_without_cryptography_one_line_says_what_to_install(certs, tmp_path, monkeypatch, command):
+    means = tmp_path / "means.txt"
+    means.write_text("0.5\n0.6\n")
+    arguments = {
+        "certs": [tmp_path / "new", "north"],
+        "join": ["localhost:1", "--site", "site0", "--cert", certs / "site0.pem", "--means", means],
+    }
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    ended = run(command, *arguments[command])
+    assert line_of(ended) == "error: agents at remote sites need cryptography: pip install 'collabtop[sites]'\n"
 
 
 def test_keys_are_for_their_owner_only_and_what_is_there_is_kept(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from pathlib import Path
@@ -16,6 +17,7 @@ from peers import Peer
 import collabtop as ct
 from collabtop.protocol.envelope import SealedReply, seal_reply
 from collabtop.protocol.messages import Means, Reply
+from collabtop.sites.audit import Audit
 from collabtop.sites.frames import Answer, Ask, Hello, Ready, Refused, Welcome, encode
 
 ARMS = ct.BernoulliArms([0.9, 0.5, 0.4], labels=["red pill", "blue pill", "sugar"])
@@ -232,6 +234,30 @@ def test_names_keys_and_rewards_are_in_no_log(certs, caplog):
     assert "collabtop.sites" in caplog.text
     for secret in [*ARMS.labels, "site0", "site1", *keys, *means]:
         assert secret not in caplog.text
+
+
+@pytest.fixture
+def open_umask():
+    """Files are readable by all unless whoever makes them sees to it that they are not."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def test_what_a_site_drew_and_sent_is_for_its_owner_alone(certs, tmp_path, open_umask):
+    sent = tmp_path / "sent.jsonl"
+    team = ThreadSites(certs, journals=tmp_path / "journals", joins={"audit": sent})
+    ct.identify(ARMS, **{**RUN, "agents": 1}, team=team, checkpoint=tmp_path / "run.ctlog")
+    [journal] = (tmp_path / "journals" / "site0").iterdir()
+    mode = {path: path.stat().st_mode & 0o777 for path in (journal, journal.parent, sent, tmp_path / "run.ctlog")}
+    assert list(mode.values()) == [0o600, 0o700, 0o600, 0o666]  # the coordinator's own log is its own business
+
+
+def test_an_audit_that_somebody_else_may_read_already_stays_so(tmp_path, open_umask):
+    path = tmp_path / "sent.jsonl"
+    path.touch(0o640)
+    Audit(path).close()
+    assert path.stat().st_mode & 0o777 == 0o640
 
 
 def test_the_files_of_a_peer_do_not_show_themselves(certs):

@@ -10,9 +10,10 @@ import msgspec
 import typer
 
 from collabtop.cli.errors import resumable
-from collabtop.cli.output import examples, print_json, print_tables
+from collabtop.cli.output import examples, path_to_save, print_json, print_tables, save_json
 from collabtop.cli.run_options import Json, ProgressOption, WatchOption, wants_progress
 from collabtop.events import Event, Listening, SiteChanged
+from collabtop.result import Result
 from collabtop.sites.settings import coordinate as run_over_sites
 from collabtop.sites.settings import is_over, read_run
 
@@ -50,6 +51,7 @@ def coordinate(
     """Wait for all sites, find the best m with them, print the result; run again, it goes on where it was."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what matters, we say ourselves
     settings = read_run(file)
+    place = None if save is None else path_to_save("--save", save)
     log = log if log is not None else file.with_suffix(".ctlog")
     if is_over(log):
         typer.echo(f"{log} holds a finished run, and no site is asked: for a new one, give another --log", err=True)
@@ -65,16 +67,20 @@ def coordinate(
             progress=wants_progress(progress),
             watch=watch,
         )
-    transport = msgspec.to_builtins(result.ledger.transport)
-    told = {**result.to_dict(), "transport": transport}
-    if save is not None:
-        save.write_bytes(msgspec.json.encode(told))
-    if json:
-        print_json(told)
-        return
+    told = {**result.to_dict(), "transport": msgspec.to_builtins(result.ledger.transport)}
+    try:
+        if place is not None:
+            save_json(told, "--save", place)
+    finally:  # a disk that has become full meanwhile keeps nobody from seeing the result
+        print_json(told) if json else _print(result)
+
+
+def _print(result: Result) -> None:
+    """The result and what it took to get it, for the person in front of it."""
     print_tables(result)
-    waiting = f"{transport['seconds']:.1f} s of waiting, {transport['absent']:.1f} s of it for sites that were gone"
-    typer.echo(f"{transport['bytes']:,} bytes crossed, {transport['repeats']} requests were repeated, {waiting}")
+    transport = result.ledger.transport
+    waiting = f"{transport.seconds:.1f} s of waiting, {transport.absent:.1f} s of it for sites that were gone"
+    typer.echo(f"{transport.bytes:,} bytes crossed, {transport.repeats} requests were repeated, {waiting}")
 
 
 def _show(event: Event) -> None:

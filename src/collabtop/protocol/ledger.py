@@ -88,7 +88,10 @@ class Round(msgspec.Struct, frozen=True):
 
 
 class Transport(msgspec.Struct):
-    """What getting messages across took: no part of what must be equal between teams."""
+    """What getting messages across took: no part of what must be equal between teams.
+
+    It is of this process: one that goes on from a log starts at zero, and what is read back from the log is not in it.
+    """
 
     bytes: int = 0
     """Bytes given to a wire in both directions, where there is one: messages, envelopes and their framing."""

@@ -33,6 +33,7 @@ from typing import Any, Literal
 import msgspec
 
 from collabtop.errors import CheckpointError, FileError, reason
+from collabtop.protocol.appending import owner_only, write_all
 from collabtop.protocol.locking import lock_file
 
 _MAGIC = b"collabtop log 1\n"
@@ -156,7 +157,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 class RunLog:
-    """The checkpoint of a run, open for going on.
+    """The checkpoint of a run, open for going on; one that is `private` and new is readable by its owner alone.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "run.ctlog"
@@ -167,7 +168,7 @@ class RunLog:
     [Finished(top=[3])]
     """
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    def __init__(self, path: str | PathLike[str], *, private: bool = False) -> None:
         self.path = Path(path)
         self._lock = threading.Lock()
         self._closed = False
@@ -177,7 +178,7 @@ class RunLog:
         self._moment: float | None = None
         self._trouble: CheckpointError | None = None
         try:
-            self._file = self.path.open("a+b", buffering=0)
+            self._file = open(self.path, "a+b", buffering=0, opener=owner_only if private else None)  # noqa: SIM115
         except OSError as error:
             raise FileError(f"checkpoint {str(path)!r}: {reason(error)}") from None
         try:
@@ -240,9 +241,7 @@ class RunLog:
         if self._trouble is not None:  # what comes after half a record could not be read
             raise self._trouble
         try:
-            view = memoryview(data)
-            while view:
-                view = view[self._file.write(view) :]
+            write_all(self._file, data)
         except OSError as error:
             self._trouble = CheckpointError(
                 f"checkpoint {str(self.path)!r}: {reason(error)}; when that is mended, resume goes on from there"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -12,6 +14,7 @@ import numpy as np
 
 from collabtop.errors import FileError, reason
 from collabtop.protocol import wire
+from collabtop.protocol.appending import owner_only, write_all
 from collabtop.protocol.packing import Packed
 from collabtop.sites.frames import Answer, FromSite
 
@@ -31,7 +34,7 @@ class Audit:
 
     def __init__(self, path: str | PathLike[str]) -> None:
         try:
-            self._file = Path(path).open("ab", buffering=0)  # noqa: SIM115  (open as long as the site takes part)
+            self._file = open(Path(path), "ab", buffering=0, opener=owner_only)  # noqa: SIM115
         except OSError as error:
             raise FileError(f"audit {str(path)!r}: {reason(error)}") from None
         self._path = path
@@ -39,9 +42,12 @@ class Audit:
     def note(self, frame: FromSite) -> None:
         """Write down a frame that is about to leave."""
         line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **readable(frame)}
+        before = os.fstat(self._file.fileno()).st_size
         try:
-            self._file.write(msgspec.json.encode(line) + b"\n")
+            write_all(self._file, msgspec.json.encode(line) + b"\n")
         except OSError as error:
+            with suppress(OSError):  # half a line would spoil the next one, and what it is of does not leave
+                self._file.truncate(before)
             raise FileError(f"audit {str(self._path)!r}: {reason(error)}; nothing is sent unwritten") from None
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from collabtop.arguments import positive_number
 from collabtop.errors import FileError, InputError, reason
 from collabtop.sites.extra import needs_sites_extra
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 AUTHORITY, COORDINATOR = "authority", "coordinator"
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST = re.compile(rf"(\*\.)?({_LABEL}\.)*{_LABEL}")
+_LONGEST_HOST = 253
+_MOST_DAYS = 36_500
 _CLOCKS_DIFFER = timedelta(minutes=5)
 
 
@@ -62,11 +67,13 @@ def make_certificates(
     >>> [path.name for path in make_certificates(folder, ["north", "south"])]
     ['south.pem']
     """
-    names = [check_site_name(name) for name in sites]
+    names = [check_site_name(name) for name in _listed("sites", sites)]
+    hosts = [_check_host(host) for host in _listed("hosts", hosts)]
     if not hosts:
         raise InputError("hosts is empty: sites need at least one name or address of the coordinator")
-    if not days > 0:
-        raise InputError(f"days is {days}, but a positive number is needed")
+    days = positive_number("days", days)
+    if days > _MOST_DAYS:
+        raise InputError(f"days is {days:g}, but at most {_MOST_DAYS:,} (a hundred years) are possible")
     with needs_sites_extra():
         import cryptography  # noqa: F401
     place, made = Path(folder), []
@@ -83,6 +90,25 @@ def make_certificates(
     except OSError as error:
         raise FileError(f"certificates in {str(place)!r}: {reason(error)}") from None
     return made
+
+
+def _listed(name: str, texts: Sequence[str]) -> Sequence[str]:
+    if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(it, str) for it in texts):
+        raise InputError(f"{name} is {texts!r:.80}, but a list of names is needed")
+    return texts
+
+
+def _check_host(host: str) -> str:
+    """An address, or a name as the network writes it."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        if len(host) <= _LONGEST_HOST and _HOST.fullmatch(host):
+            return host
+    raise InputError(
+        f"hosts has {host!r:.80}, but an address (without port or brackets) or a name of letters a to z, digits, "
+        "dashes and dots is needed; one with other letters in the form that begins with xn--"
+    )
 
 
 class _Issuer:

@@ -14,7 +14,9 @@ Failed    site            a pull failed for good; which arm it was, not what was
 Done      coordinator     the answer is known, nothing more will be asked
 ========  ==============  ====================================================================
 
-No frame has room for a text of a peer's own making, so nothing a peer sends can end up on the other's screen.
+Ids and fingerprints are 32 digits, so they can be shown and be names of files. The one text of a peer's own making, the
+algorithm's name and options in a `Welcome`, is looked up and never shown: nothing a peer sends ends up on the other's
+screen or decides where it writes.
 """
 
 from __future__ import annotations
@@ -24,13 +26,16 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from collabtop.errors import ProtocolError
+from collabtop.errors import InputError, ProtocolError
 from collabtop.protocol.agent import Setup
 from collabtop.protocol.envelope import SealedReply, SealedRequest
 
 VERSION = 1
 
-Text = Annotated[str, msgspec.Meta(max_length=64)]
+RunId = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{32}\Z")]
+"""Names a file at a site and is printed there, so a coordinator may not choose it freely."""
+Digits = Annotated[str, msgspec.Meta(pattern=r"\A([0-9a-f]{32})?\Z")]
+"""An id or a fingerprint, or "" for none."""
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 WhyRefused = Literal[
@@ -43,19 +48,19 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag=1, forbid_unknown_
     """A site's first frame."""
 
     version: Number
-    run: Text
+    run: Digits
     """The run it wants to go on with, or "" for any."""
     process: Number
     """Drawn when the process began: a connection of the same process takes the place of its last one."""
     arms: Number
-    labels: Text
+    labels: Digits
     """A fingerprint of the arms' labels, or ""."""
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=True):
     """A coordinator's answer to it."""
 
-    run: Text
+    run: RunId
     setup: Setup
     agents: tuple[Number, ...]
 
@@ -136,6 +141,19 @@ def read_from_coordinator(data: bytes) -> FromCoordinator:
         raise ProtocolError("not a frame of a coordinator") from None
 
 
+def check_run_id(run: str) -> str:
+    """The id of a run, or "" for any, as somebody typed it.
+
+    >>> check_run_id("../north")
+    Traceback (most recent call last):
+    collabtop.errors.InputError: run is '../north', but the id of a run is needed: 32 digits of 0 to 9 and a to f
+    """
+    try:
+        return msgspec.convert(run, Digits)
+    except msgspec.ValidationError:
+        raise InputError(f"run is {run!r:.80}, but the id of a run is needed: 32 digits of 0 to 9 and a to f") from None
+
+
 # -- pieces: a frame grows with n, and what gRPC takes at once does not
 
 PIECE = 1 << 18
@@ -176,22 +194,19 @@ class Joiner:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._parts: list[bytes] = []
-        self._size = 0
+        self._so_far = bytearray()  # a list of pieces would take fifty bytes more for each, however small it is
 
     def take(self, piece: bytes) -> bytes | None:
         """The whole frame if this was its last piece, else None."""
         mark, part = piece[:1], piece[1:]
         if mark not in (_LAST, _MORE):
             raise ProtocolError("not a piece of a frame")
-        self._size += len(part)
-        if self._size > self.limit:
+        if len(self._so_far) + len(part) > self.limit:
             raise ProtocolError(f"a frame is larger than {self.limit:,} bytes")
-        self._parts.append(part)
+        self._so_far += part
         if mark == _MORE:
             if not part:
                 raise ProtocolError("an empty piece of a frame")
             return None
-        whole = b"".join(self._parts)
-        self._parts, self._size = [], 0
+        whole, self._so_far = bytes(self._so_far), bytearray()
         return whole

@@ -111,10 +111,10 @@ class Journal:
 
 def _open(folder: Path, run: str) -> RunLog:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"journal {str(folder)!r}: {reason(error)}") from None
-    log = RunLog(folder / f"{run}.ctlog")
+    log = RunLog(folder / f"{run}.ctlog", private=True)  # every reward is in it
     log.seconds_at_risk = 0.0  # an answer that was sent cannot be taken back
     return log
 

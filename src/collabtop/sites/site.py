@@ -17,6 +17,7 @@ from collabtop.errors import FileError, InputError
 from collabtop.run import as_arms
 from collabtop.sites.audit import Audit
 from collabtop.sites.extra import needs_sites_extra
+from collabtop.sites.frames import check_run_id
 from collabtop.sites.loops import LoopThread
 from collabtop.sites.team import host_and_port
 from collabtop.sites.tls import Files, read_files
@@ -82,6 +83,7 @@ def join(
     with needs_sites_extra():
         from collabtop.sites.visiting import Visitor
     host_and_port("address", address)
+    run = check_run_id(run)
     min_batch = whole_number("min_batch", min_batch, least=1)
     give_up = positive_number("give_up", give_up, of="seconds")
     keepalive = positive_number("keepalive", keepalive, of="seconds")
@@ -114,9 +116,9 @@ def _checked_arms(arms: Arms, min_batch: int) -> Arms:
 
 def certified_name(files: Files, wanted: str | None, path: str | PathLike[str]) -> str:
     """The name that a certificate is for; refused if it is another one than wanted, or no longer good."""
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
+    with needs_sites_extra():
+        from cryptography import x509
+        from cryptography.x509.oid import NameOID
     try:
         certificate = x509.load_pem_x509_certificate(files.certificate)
     except ValueError as error:

@@ -280,8 +280,8 @@ class Visitor:
             return  # a late repeat: nobody waits for it
         try:
             request = sealed.open()
-        except ProtocolError as error:
-            self._stop(Declined("request"), error)
+        except ProtocolError:  # whose text may quote what the peer sent
+            self._stop(Declined("request"), ProtocolError("the coordinator sent a question that is not a message"))
             return
         self._busy[sealed.agent] = sealed.number
         loop, future = asyncio.get_running_loop(), self._threads[sealed.agent].ask(request)
