@@ -111,3 +111,18 @@ def test_means_of_constant_arms_are_exact(levels, times):
     agent = Agent(0, arms, Setup(Problem(n=len(levels), m=1, agents=1, horizon=10**6), seed=1))
     told = agent.answer(Request(0, 1, (PullOpen(None, times, 0.05),))).answer
     assert told.means().tolist() == pytest.approx(arms.means.tolist(), abs=1e-12)
+
+
+@pytest.mark.parametrize("noise", [1e-17, 1e-13, 1e-9])
+def test_means_with_next_to_no_noise_are_exact_and_fit_into_a_message(noise):
+    """Constant rewards that are no binary fractions have such noise, by rounding alone."""
+    sums = np.array([7.1, 12.3])
+    told = coarse_means(sums, 20, noise**2, 0.05, np.random.default_rng(0))
+    assert wire.decode(wire.encode(told)).means().tolist() == (sums / 20).tolist()
+
+
+@given(variance=st.floats(0, 0.25), coarseness=st.floats(0, 1, exclude_max=True), times=st.integers(1, 2**31 - 1))
+def test_whatever_is_asked_and_measured_can_be_told(variance, coarseness, times):
+    told = coarse_means(np.array([0.3, 0.7]) * times, times, variance, coarseness, np.random.default_rng(0))
+    error = abs(wire.decode(wire.encode(told)).means() - [0.3, 0.7]).max()
+    assert error <= (1 / told.steps if told.steps else 0) + 1e-9

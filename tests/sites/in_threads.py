@@ -32,10 +32,10 @@ class ThreadSites(ct.SitesTeam):
             thread.join(20)
             assert not thread.is_alive(), "a site did not end"
 
-    def _join(self, name, arms):
+    def _join(self, name, arms, **more):
         try:
             settings = {"journal": self.journals and self.journals / name, "give_up": 1, "min_batch": self.min_batch}
             source = getattr(arms, "source", arms)
-            ct.join(f"localhost:{self.port}", source, cert=self.certs / f"{name}.pem", **(settings | self.joins))
+            ct.join(f"localhost:{self.port}", source, cert=self.certs / f"{name}.pem", **(settings | self.joins | more))
         except Exception as error:
             self.errors.append(error)

@@ -11,9 +11,11 @@ import collabtop.protocol.sampling
 from collabtop.errors import ProtocolError
 from collabtop.problem import Problem
 from collabtop.protocol import messages as say
+from collabtop.protocol.agent import Agent, Setup
 from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.packing import Packed
 from collabtop.sites.checks import PublicState
+from collabtop.sites.journal import JournalledAgent
 from collabtop.testing import check_team
 
 
@@ -47,10 +49,15 @@ PROBLEM = Problem(n=N, m=2, agents=2, horizon=100)
 ONES = np.ones(N)
 DEAL = say.Deal(np.array([1, 0]))  # agent 0 holds the odd arms
 HELD = say.Held(6)
+PULL, BORDER = say.PullHand(1), say.Border(0.6, 0.5, 2)
 
 
 def asked(*messages, agent=0, number=1):
     return Request(agent, number, messages)
+
+
+def as_messages(question):
+    return question if isinstance(question, tuple) else (question,)
 
 
 @pytest.fixture
@@ -76,8 +83,8 @@ def state():
         (say.Pull(None, np.array([9])), "past the horizon"),
         (say.Deal(np.array([], np.int64)), "no or too many coefficients"),
         (say.Deal(np.array([-5])), "outside of the field"),
-        (say.Cut(7), "count that cannot be"),
-        (say.Cut(-1), "count that cannot be"),
+        ((BORDER, say.Cut(7)), "count that cannot be"),
+        ((BORDER, say.Cut(-1)), "count that cannot be"),
         (say.Narrow(0.0, 7, 1.0, -1), "place that the agent does not have"),
         (say.Sample(6, 6), "rank outside"),
         (say.Prune(1, np.array([2]), np.array([1, 2])), "stages that do not fit"),
@@ -90,7 +97,7 @@ def state():
 )
 def test_a_question_that_no_coordinator_would_ask_is_refused(state, question, said):
     with pytest.raises(ProtocolError, match=said):
-        state.check_request(asked(question, number=3))
+        state.check_request(asked(*as_messages(question), number=3))
 
 
 def test_questions_to_others_old_ones_and_empty_ones_are_refused(state):
@@ -103,6 +110,54 @@ def test_questions_to_others_old_ones_and_empty_ones_are_refused(state):
     ):
         with pytest.raises(ProtocolError, match=said):
             state.check_request(request)
+
+
+@pytest.mark.parametrize(
+    ("questions", "said"),
+    [
+        ([(DEAL,), (say.CountTies(0.5),)], "not pulled since they were dealt"),
+        ([(DEAL,), (PULL, say.Cut(3))], "a cut without a border"),
+        ([(DEAL,), (PULL, BORDER, say.Cut(3)), (say.Cut(1),)], "a cut without a border"),
+        ([(DEAL,), (PULL, BORDER, say.Cut(3)), (PULL, say.Cut(1))], "a cut without a border"),
+        ([(DEAL,), (PULL, BORDER, say.Cut(3)), (say.Sample(1, 3),)], "not pulled since they were dealt or cut"),
+        (
+            [(DEAL,), (PULL, BORDER, say.Cut(3)), (say.Narrow(0.0, 0, 1.0, 3),)],
+            "not pulled since they were dealt or cut",
+        ),
+        ([(DEAL,), (PULL, BORDER, say.Cut(3)), (say.CountTies(0.5),)], "not pulled since they were dealt or cut"),
+        ([(DEAL,), (PULL, BORDER, say.Cut(3)), (BORDER, say.Cut(1))], "not pulled since the last one"),
+        ([(DEAL,), (PULL, BORDER, BORDER, say.Cut(3))], "not pulled since the last one"),
+        ([(DEAL,), (PULL, BORDER, say.Cut(3), say.HandOver(True, 1))], "a cut whose answer nobody waits for"),
+        ([(say.Prune(1, np.array([2]), np.array([3])),), (say.HandOver(True, 1),)], "never pulled"),
+    ],
+)
+def test_a_question_out_of_turn_is_refused_before_the_agent_sees_it(questions, said):
+    """An agent has nothing to look it up in: to ask it would end a site with a traceback."""
+    agent = an_agent()
+    for number, messages in enumerate(questions[:-1], 1):
+        agent.answer(asked(*messages, number=number))
+    before = dict(vars(agent.state))
+    with pytest.raises(ProtocolError, match=said):
+        agent.answer(asked(*questions[-1], number=len(questions)))
+    assert vars(agent.state) == before
+
+
+def an_agent():
+    """Agent 0 as a site has it."""
+    arms = ct.BernoulliArms(np.linspace(0, 1, N))
+    return JournalledAgent(Agent(0, arms, Setup(PROBLEM, seed=1)), PublicState(0, PROBLEM), 1, None)
+
+
+def test_a_hand_dealt_anew_or_pruned_beside_it_begins_afresh():
+    agent = an_agent()
+    for number, messages in enumerate([(DEAL,), (PULL, BORDER, say.Cut(0)), (DEAL,)], 1):
+        agent.answer(asked(*messages, number=number))
+    # Arms accepted from the old hand are none of the new one's, and those of a pruned hand are not held.
+    pruned = agent.answer(asked(say.Prune(1, np.array([2]), np.array([3])), number=4)).answer
+    assert len(pruned.arms) == 2
+    hand = agent.answer(asked(PULL, say.HandOver(True, 1), number=5)).answer
+    assert hand.arms.tolist() == ODD.tolist()
+    assert len(hand.accepted) == 0
 
 
 ODD = np.arange(1, N, 2)
@@ -122,8 +177,8 @@ def changed(message, **fields):
         (say.CountTies(0.5), say.Tied(4, 3), 0, "ties that cannot be"),
         (say.CountTies(0.5), say.Tied(-1, 3), 0, "ties that cannot be"),
         (say.CountTies(0.5), say.Tied(1, 3), 1, "another number of pulls"),
-        (say.Cut(4), say.Accepted(3), 0, "more accepted arms than were settled"),
-        (say.Cut(4), say.Accepted(-1), 0, "count that cannot be"),
+        ((BORDER, say.Cut(4)), say.Accepted(3), 0, "more accepted arms than were settled"),
+        ((BORDER, say.Cut(4)), say.Accepted(-1), 0, "count that cannot be"),
         (say.HandOver(True, 7), changed(HAND, arms=ODD - 1), 0, "arms that the agent was not dealt"),
         (say.HandOver(True, 7), changed(HAND, arms=np.full(6, 3)), 0, "arms that the agent was not dealt"),
         (say.HandOver(True, 7), changed(HAND, arms=ODD[:5], means=np.ones(5)), 0, "another number of arms"),
@@ -147,5 +202,5 @@ def changed(message, **fields):
 def test_an_answer_that_no_agent_would_give_is_refused_and_changes_nothing(state, question, answer, pulls, said):
     before = dict(vars(state))
     with pytest.raises(ProtocolError, match=said):
-        state.check_reply(asked(question, number=3), Reply(0, 3, pulls, answer))
+        state.check_reply(asked(*as_messages(question), number=3), Reply(0, 3, pulls, answer))
     assert vars(state) == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 import pytest
 from peers import FalseCoordinator
 from typer.testing import CliRunner
@@ -10,7 +11,8 @@ from typer.testing import CliRunner
 import collabtop as ct
 from collabtop.cli import app
 from collabtop.protocol.agent import Setup
-from collabtop.protocol.envelope import SealedRequest
+from collabtop.protocol.envelope import SealedRequest, seal_requests
+from collabtop.protocol.messages import Cut, Deal, PullHand, Request
 from collabtop.sites.frames import Ask, Declined, Done, Welcome
 
 SETUP = Setup(ct.Problem(n=2, m=1, agents=1, horizon=300), seed=1, algorithm="uniform")
@@ -69,3 +71,20 @@ def test_a_question_that_is_no_message_is_declined_without_quoting_it(joined, me
     assert ended.exit_code == 1
     assert ended.output.splitlines()[1:] == ["error: the coordinator sent a question that is not a message"]
     assert said == [Declined("request")]
+
+
+def test_a_question_out_of_turn_is_declined_and_ends_the_site_in_one_line(joined):
+    said = []
+
+    def talk(frames):
+        next(frames)
+        yield Welcome("ab" * 16, SETUP, (0,))
+        life = next(frames).life
+        for number, messages in enumerate([(Deal(np.array([1, 0])),), (PullHand(2), Cut(1))], 1):
+            yield Ask(*seal_requests([Request(0, number, messages)], {0: life}))
+            said.append(next(frames))
+
+    ended = joined(talk)
+    assert ended.exit_code == 1
+    assert ended.output.splitlines()[1:] == ["error: the coordinator asked for what cannot be: a cut without a border"]
+    assert said[1:] == [Declined("request")]

@@ -149,7 +149,7 @@ class Agent:
     def _deal(self, message: Deal) -> Held:
         dealt = hashing.hand(message.coefficients, self._problem.n, self._problem.agents, self.number)
         self._hand = dealt
-        self._sums, self._pulls = np.zeros(len(dealt)), 0
+        self._sums, self._pulls, self._accepted = np.zeros(len(dealt)), 0, []
         return Held(len(dealt))
 
     def _pull_hand(self, message: PullHand) -> None:

@@ -9,6 +9,9 @@ import numpy as np
 from collabtop.protocol.messages import CoarseMeans, Reals
 from collabtop.protocol.packing import Packed
 
+_MOST_STEPS = 2**31 - 1
+"""The largest integer of a message."""
+
 
 class NoiseGauge:
     """The variance of a single reward, judged by how much two halves of the same pulls differ.
@@ -65,6 +68,8 @@ def _steps(sums: Reals, times: int, variance: float | None, coarseness: float) -
     if not variance or not coarseness:
         return times if counts_suffice and variance != 0 else 0
     # Rounding to steps of width w at random adds a variance of at most w^2 / 4; no reward has more than 1/4.
-    steps = math.ceil(1 / math.sqrt(4 * coarseness * min(variance, 0.25) / times))
-    steps = (1 << steps.bit_length()) - 1  # as many as the same bits can tell
+    width = math.sqrt(4 * coarseness * min(variance, 0.25) / times)
+    if width < 1 / _MOST_STEPS:  # next to no noise: steps would be no shorter to tell than the means themselves
+        return times if counts_suffice else 0
+    steps = (1 << math.ceil(1 / width).bit_length()) - 1  # as many as the same bits can tell
     return min(steps, times) if counts_suffice else steps

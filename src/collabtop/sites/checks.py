@@ -1,14 +1,15 @@
 """What an agent may be asked and may answer, given what crossed before: both sides look, and believe nothing else.
 
 A coordinator checks every answer against its question: lengths, ranges, counts that can be, pulls within the
-horizon, arms that the agent was really dealt. A site checks every question before its agent sees it.
+horizon, arms that the agent was really dealt; and in a search against its earlier answers. A site checks every
+question before its agent sees it: what it says, and whether it is its turn.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from collabtop.problem import Problem
 from collabtop.protocol import hashing, sampling, shuffling
 from collabtop.protocol.messages import (
     TIES_AFTER,
+    TIES_BEFORE,
     Accepted,
     Border,
     CoarseMeans,
@@ -43,6 +45,7 @@ from collabtop.protocol.messages import (
     Values,
     Window,
 )
+from collabtop.sites.sorted_values import SortedValues
 
 _MOST_COEFFICIENTS = 1_000
 _MOST_STAGES = 100_000
@@ -75,6 +78,13 @@ class PublicState:
         self._accepted = 0
         self._open: int | None = None  # None: all arms
         self._pulls = 0  # pulls of each arm held
+        self._in_order: Literal["none", "means", "gaps"] = "none"
+        """What the agent has in order, of each arm held: nothing yet (or of more arms), their means, their gaps."""
+        self._told: SortedValues | None = None
+        """What the agent told of these; None: nothing yet."""
+        self._top = 0  # how many of the arms held the last border calls good
+        self._pruned_hand: tuple[Ints, int] = _NO_ARMS, 0
+        """What `Prune` deals is a hand of its own: the arms of the last one, and how many were handed over."""
 
     # -- questions
 
@@ -83,7 +93,10 @@ class PublicState:
         _need(request.agent == self.agent, "a request to another agent")
         _need(request.number > self.last, "a request that was answered long ago")
         _need(0 < len(request.messages) <= 16, "a request of no or too many messages")
-        _need(type(request.messages[-1]) in _ANSWERS, "a request that asks nothing")
+        *told, question = request.messages
+        _need(type(question) in _ANSWERS, "a request that asks nothing")
+        # How many arms a cut accepted is known from its answer alone, and every hand is checked against that.
+        _need(not any(isinstance(message, Cut) for message in told), "a cut whose answer nobody waits for")
         trial = self._copy()
         for message in request.messages:
             check = _QUESTIONS.get(type(message))
@@ -104,32 +117,40 @@ class PublicState:
         p = self._problem
         self._hand = hashing.hand(coefficients, p.n, p.agents, self.agent)
         self._held, self._pulls, self._accepted = len(self._hand), 0, 0
+        self._in_order = "none"
 
     def _pull_hand(self, message: PullHand) -> None:
         _need(message.times >= 0, "a negative number of pulls")
         self.made += message.times * self._held
         self._pulls += message.times
         _need(self._pulls > 0, "means of arms that were never pulled")
+        self._in_order, self._told = "means", None
 
     def _sample(self, message: Sample) -> None:
-        _need(self._pulls > 0, "means of arms that were never pulled")
+        self._need_values()
         _need(0 < message.rank < message.total, "a rank outside of what there is")
 
     def _narrow(self, message: Narrow) -> None:
-        _need(self._pulls > 0, "means of arms that were never pulled")
+        self._need_values()
         for place in (message.low_place, message.high_place):
             _need(TIES_AFTER <= place <= self._held, "a place that the agent does not have")
 
     def _count_ties(self, message: CountTies) -> None:
-        _need(self._pulls > 0, "means of arms that were never pulled")
+        self._need_values()
+
+    def _need_values(self) -> None:
+        _need(self._in_order != "none", "values of arms that were not pulled since they were dealt or cut")
 
     def _border(self, message: Border) -> None:
-        _need(self._pulls > 0 and math.isfinite(message.upper) and math.isfinite(message.lower), "no border")
+        _need(self._in_order == "means", "a border between arms that were not pulled since the last one")
+        _need(math.isfinite(message.upper) and math.isfinite(message.lower), "no border")
         _need(0 <= message.top <= self._held, "a count that cannot be")
+        self._in_order, self._told, self._top = "gaps", None, message.top
 
     def _cut(self, message: Cut) -> None:
+        _need(self._in_order == "gaps", "a cut without a border")
         _need(0 <= message.keep <= self._held, "a count that cannot be")
-        self._held = message.keep
+        self._held, self._in_order = message.keep, "none"
 
     def _hand_over(self, message: HandOver) -> None:
         _need(self._pulls > 0, "means of arms that were never pulled")
@@ -139,12 +160,12 @@ class PublicState:
         _need(0 < len(sizes) == len(pulls) <= _MOST_STAGES, "stages that do not fit together")
         _need(message.seed >= 0 and _within(sizes, 0, self._problem.n), "a size or seed that cannot be")
         _need(int(pulls[0]) >= 1 and bool((np.diff(pulls) >= 0).all()), "pulls that become fewer")
-        self._hand = shuffling.hand(message.seed, self._problem.n, self._problem.agents, self.agent)
-        held, so_far = len(self._hand), 0
+        hand = shuffling.hand(message.seed, self._problem.n, self._problem.agents, self.agent)
+        held, so_far = len(hand), 0
         for size, total in zip(sizes.tolist(), pulls.tolist(), strict=True):
             self.made += held * (total - so_far)
             held, so_far = min(held, size), total
-        self._held = held
+        self._pruned_hand = hand, held
 
     def _pull(self, message: Pull) -> None:
         arms, times = message.arms, message.times
@@ -186,6 +207,8 @@ class PublicState:
         check(after, question, answer)
         if isinstance(answer, Accepted):
             _need(answer.count <= held_before - after._held, "more accepted arms than were settled")
+            _need(answer.count <= after._top, "more accepted arms than are good")
+            _need(after._top - answer.count <= after._held, "more good arms kept than were to be kept")
         vars(self).update(vars(after))
         self.last = request.number
         self.answers += 1
@@ -194,37 +217,54 @@ class PublicState:
         _need(answer.size == self._held, "another number of arms than were dealt")
 
     def _values(self, question: Sample, answer: Values) -> None:
-        shown = len(sampling.around(question.rank, question.total, self._held))
-        _need(len(answer.values) == shown, "more or fewer values than were asked for")
+        places = sampling.around(question.rank, question.total, self._held)
+        _need(len(answer.values) == len(places), "more or fewer values than were asked for")
         _ordered(answer.values)
+        self._told = self._known().shown(places, answer.values)
+
+    def _known(self) -> SortedValues:
+        return SortedValues(self._held) if self._told is None else self._told
 
     def _window(self, question: Narrow, answer: Window) -> None:
         _need(0 <= answer.start <= answer.stop <= self._held, "places that the agent does not have")
-        shown = len(sampling.between(answer.start, answer.stop))
-        _need(len(answer.values) == shown, "more or fewer values than were asked for")
+        places = sampling.between(answer.start, answer.stop)
+        _need(len(answer.values) == len(places), "more or fewer values than were asked for")
         _ordered(answer.values)
-        if shown:
+        if len(places):
             inside = question.low <= answer.values[0] and answer.values[-1] <= question.high
             _need(bool(inside), "values outside of the window")
+        known = self._known().shown(places, answer.values)
+        for asked, bound, told in (
+            (question.low_place, question.low, answer.start),
+            (question.high_place, question.high, answer.stop),
+        ):
+            _need(asked < 0 or told == asked, "another place than was asked for")
+            if asked < 0:
+                known = known.split(told, bound, equal_below=asked == TIES_BEFORE)
+        self._told = known
 
     def _tied(self, question: CountTies, answer: Tied) -> None:
-        _need(min(answer.below, answer.equal) >= 0 and answer.below + answer.equal <= self._held, "ties that cannot be")
+        below, up_to = answer.below, answer.below + answer.equal
+        _need(0 <= below <= up_to <= self._held, "ties that cannot be")
+        known = self._known().split(below, question.value, equal_below=False)
+        self._told = known.split(up_to, question.value, equal_below=True)
 
     def _cut_reply(self, question: Cut, answer: Accepted) -> None:
         _need(answer.count >= 0, "a count that cannot be")
         self._accepted += answer.count
 
     def _hand_reply(self, question: HandOver, answer: Hand) -> None:
-        self._check_hand(answer, self._held if question.live else 0, self._accepted)
+        self._check_hand(answer, self._hand, self._held if question.live else 0, self._accepted)
 
     def _pruned(self, question: Prune, answer: Hand) -> None:
-        self._check_hand(answer, self._held, 0)
+        hand, left = self._pruned_hand
+        self._check_hand(answer, hand, left, 0)
 
-    def _check_hand(self, answer: Hand, live: int, accepted: int) -> None:
+    def _check_hand(self, answer: Hand, hand: Ints, live: int, accepted: int) -> None:
         _need(len(answer.arms) == len(answer.means) == live, "another number of arms than it holds")
         _need(len(answer.accepted) == len(answer.accepted_means) == accepted, "another number of accepted arms")
         named = np.concatenate([answer.arms, answer.accepted])
-        _need(_distinct(named) and bool(np.isin(named, self._hand).all()), "arms that the agent was not dealt")
+        _need(_distinct(named) and bool(np.isin(named, hand).all()), "arms that the agent was not dealt")
         _in_range(answer.means)
         _in_range(answer.accepted_means)
 
