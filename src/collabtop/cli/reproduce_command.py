@@ -22,7 +22,7 @@ reproduce_examples = examples(
     "collabtop reproduce --movielens ml-25m.zip",
 )
 
-_QUICK_RUNS, _RUNS = 20, 100
+_QUICK_RUNS, _RUNS = 12, 100
 _COLOURS = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
 
