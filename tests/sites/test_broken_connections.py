@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from made_up import gathered
+from made_up_messages import gathered
 from memory import held_now
 from peers import Peer
 from processes import Trial

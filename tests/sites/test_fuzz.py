@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from honest import N, conversations, exchanges, some_arms
 from hypothesis import given, seed, settings
-from made_up import ANY, gathered
+from made_up_messages import ANY, gathered
 from memory import held_now
 from wrong_frames import LIFE, MOST, RUN, to_coordinator, to_site
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 from honest import N, conversations, exchanges
 from hypothesis import strategies as st
-from made_up import junk, messages, mutated, numbers, with_one_field_made_up
+from made_up_messages import junk, messages, mutated, numbers, with_one_field_made_up
 
 from collabtop.algorithms.catalogue import available_algorithms
 from collabtop.protocol import wire
