@@ -145,6 +145,7 @@ def test_a_yardstick_that_is_just_as_careful_is_kl_lucb():
         pytest.param(ct.BernoulliArms(np.linspace(0.05, 0.95, 10)), 3, marks=pytest.mark.long),
     ],
 )
+@pytest.mark.slow
 def test_it_takes_at_most_three_times_the_pulls_of_kl_lucb(arms, m):
     def pulls(algorithm, agents):
         runs = [ct.identify(arms, m, agents=agents, confidence=0.95, algorithm=algorithm, seed=s) for s in range(3)]

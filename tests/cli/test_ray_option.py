@@ -18,6 +18,7 @@ def test_identify_and_resume_print_what_they_print_on_the_local_team(run, means,
     assert again.stdout == there.stdout
 
 
+@pytest.mark.slow
 def test_a_study_prints_what_it_prints_on_this_machine(run, tmp_path, three_nodes):
     grid = tmp_path / "grid.toml"
     grid.write_text(

@@ -93,6 +93,7 @@ def started(*arguments, **settings):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **settings)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_with_130_and_says_how_to_go_on(grid, tmp_path):
     grid.write_text(GRID % 300)
     journal = tmp_path / "out" / "journal"

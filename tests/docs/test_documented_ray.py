@@ -26,6 +26,7 @@ STARTS = [it for it in commands(ROOT / "docs" / "ray.md") if " ray start " in it
 
 
 @pytest.mark.parametrize(("page", "command"), WITH_ADDRESS, ids=[shlex.split(it)[1] for _, it in WITH_ADDRESS])
+@pytest.mark.slow
 def test_a_command_works_with_the_address_of_a_cluster(page, command, three_nodes, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

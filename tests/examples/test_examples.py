@@ -43,6 +43,7 @@ def test_there_are_60_pipelines_and_100_prompts():
     assert len(set(load("prompts").PROMPTS)) == 100
 
 
+@pytest.mark.slow
 def test_the_prompts_found_are_among_the_good_ones():
     example = load("prompts")
     worth = {

@@ -84,6 +84,7 @@ def test_crossings_are_found_near_where_the_error_is_one_in_a_hundred():
     assert 0.004 < point.error < 0.022
 
 
+@pytest.mark.slow
 def test_a_pilot_with_rare_errors_at_one_horizon_only_still_leads_there():
     arms = ct.datasets.one_good_arm(n=16, gap=0.3)
     made = []

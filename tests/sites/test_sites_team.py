@@ -86,6 +86,7 @@ def test_a_site_that_is_gone_when_the_answer_is_found_is_told_when_it_is_back(ce
     assert result == ct.identify(ct.BernoulliArms(MEANS), **RUN)
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_a_site_is_waited_for_at_the_end_loses_neither_the_answer_nor_the_port(certs, tmp_path):
     log, told = tmp_path / "run.ctlog", []
 

@@ -81,6 +81,7 @@ async def waits_async(mean, rng):
 
 
 @pytest.mark.parametrize("pull", [waits, waits_async])
+@pytest.mark.slow
 def test_eight_agents_are_at_least_six_times_faster_than_one_after_the_other(pull):
     def seconds(team):
         began = time.perf_counter()

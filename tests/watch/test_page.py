@@ -108,6 +108,7 @@ def test_a_killed_run_is_shown_as_ended_with_its_last_state(tab, serve, live_run
     assert number(tab, "pulls") == 200
 
 
+@pytest.mark.slow
 def test_the_page_names_the_site_and_says_that_it_is_away_and_then_lost(tab, serve, half):
     path = half(Presence([2, 3], "away", 1.9e9))
     tab.goto(serve(path) + "runs/half.ctlog")
