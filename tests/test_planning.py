@@ -31,6 +31,7 @@ def test_a_row_for_each_algorithm_and_error_with_what_a_run_costs(small):
         assert often.horizon < seldom.horizon
 
 
+@pytest.mark.slow
 def test_the_horizon_it_names_has_about_the_error_it_says(small):
     arms = ct.datasets.equal_gaps(16, 1, 0.3)
     for row in small.rows:

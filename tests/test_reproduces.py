@@ -33,15 +33,15 @@ def wrong(arms, algorithm, m, horizon, runs):
 @pytest.mark.parametrize(
     ("arms", "algorithm", "m", "horizon", "reference", "runs"),
     [
-        (IID, "kzz", 1, 10_000, 0.063, 400),
-        (IID, "collab-top-iid", 1, 10_000, 0.394, 200),
+        pytest.param(IID, "kzz", 1, 10_000, 0.063, 400, marks=pytest.mark.slow),
+        pytest.param(IID, "collab-top-iid", 1, 10_000, 0.394, 200, marks=pytest.mark.slow),
         (IID, "collab-top-iid", 1, 30_000, 0.072, 200),
         (IID, "kzz", 8, 120_000, 0.184, 200),
-        (IID, "collab-top-iid", 8, 120_000, 0.812, 200),
-        (IID, "collab-top-iid", 8, 240_000, 0.530, 200),
-        (GROUPS, "collab-top-noniid", 1, 20_000, 0.0375, 300),
+        pytest.param(IID, "collab-top-iid", 8, 120_000, 0.812, 200, marks=pytest.mark.slow),
+        pytest.param(IID, "collab-top-iid", 8, 240_000, 0.530, 200, marks=pytest.mark.slow),
+        pytest.param(GROUPS, "collab-top-noniid", 1, 20_000, 0.0375, 300, marks=pytest.mark.slow),
         (GROUPS, "uniform", 1, 20_000, 0.497, 300),
-        (GROUPS, "uniform", 1, 50_000, 0.198, 300),
+        pytest.param(GROUPS, "uniform", 1, 50_000, 0.198, 300, marks=pytest.mark.slow),
     ],
     ids=lambda value: f"n={value.n}" if isinstance(value, ct.Arms) else None,
 )

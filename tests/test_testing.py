@@ -92,6 +92,7 @@ def test_the_check_of_arms_finds_the_fault(arms, said):
         check_arms(arms(40))
 
 
+@pytest.mark.slow
 def test_the_local_team_and_the_team_of_bytes_pass():
     check_team(ct.LocalTeam)
     check_team(WireTeam)

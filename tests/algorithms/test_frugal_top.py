@@ -148,6 +148,7 @@ EASY = {
 
 
 @pytest.mark.parametrize("name", EASY)
+@pytest.mark.slow
 def test_the_measured_error_is_never_above_the_bound_where_it_says_anything(name):
     arms, m, agents, horizons = EASY[name]
     runs, told = 300, 0

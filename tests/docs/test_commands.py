@@ -109,7 +109,14 @@ def of_page(page, *, slow):
     return [it for it in commands(page) if not runs_elsewhere(it) and bool(re.search(SLOW, it)) == slow]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if of_page(page, slow=False)], ids=name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name(page), marks=() if name(page) == "README.md" else pytest.mark.slow)
+        for page in PAGES
+        if of_page(page, slow=False)
+    ],
+)
 def test_the_commands_of_a_page_work_as_they_are_written(page, folder):
     for file, text in files(page).items():
         (folder / file).write_text(text)
