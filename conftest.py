@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import tempfile
+import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -34,6 +36,19 @@ def _registry_as_it_was() -> Iterator[None]:
     yield
     catalogue._catalogue.clear()
     catalogue._catalogue.update(before)
+
+
+@pytest.fixture
+def left_behind() -> Callable[[], list[str]]:
+    """Threads and processes of ours that this test has started and that are still there; not those of other tests."""
+
+    def ours() -> list[Any]:
+        return [
+            it for it in threading.enumerate() if it.name.startswith("collabtop")
+        ] + multiprocessing.active_children()
+
+    before = ours()
+    return lambda: [it.name for it in ours() if it not in before]
 
 
 # Files whose tests look at one run of a command that takes seconds.

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -72,20 +70,14 @@ def run(pull, policy, team="local", horizon=60, **more):
     )
 
 
-def nothing_left():
-    return not multiprocessing.active_children() and not [
-        it for it in threading.enumerate() if it.name.startswith("collabtop")
-    ]
-
-
 @pytest.mark.parametrize("team", ALL)
 @pytest.mark.parametrize("pull", [flaky, flaky_async])
-def test_retries_make_a_flaky_function_reliable(pull, team):
+def test_retries_make_a_flaky_function_reliable(pull, team, left_behind):
     result = run(pull, ct.PullPolicy(retries=10, wait=0), team)
     assert [one.mean for one in result.estimates] == CANDIDATES
     assert result.failures == {}
     assert result.retries > 5
-    assert nothing_left()
+    assert left_behind() == []
 
 
 @pytest.mark.parametrize("team", ALL)
@@ -169,26 +161,26 @@ def test_a_bad_batch_is_named_and_can_be_skipped_or_zero(pull, said):
 @pytest.mark.parametrize("team", ALL)
 @pytest.mark.parametrize("pull", [hangs_now_and_then, hangs_now_and_then_async])
 @pytest.mark.slow
-def test_a_pull_that_hangs_is_ended_and_tried_again(pull, team):
+def test_a_pull_that_hangs_is_ended_and_tried_again(pull, team, left_behind):
     result = run(pull, ct.PullPolicy(retries=9, wait=0, time_limit=0.3), team, horizon=6)
     assert [one.mean for one in result.estimates] == CANDIDATES
     assert result.retries > 0
-    assert nothing_left()
+    assert left_behind() == []
 
 
 @pytest.mark.parametrize("pull", [hangs_now_and_then, hangs_now_and_then_async])
-def test_a_pull_that_takes_too_long_is_named_by_its_candidate(pull):
+def test_a_pull_that_takes_too_long_is_named_by_its_candidate(pull, left_behind):
     with pytest.raises(ct.PullError, match=r"pull of candidate '0\.\d+' took longer than 0.2 s"):
         run(pull, ct.PullPolicy(time_limit=0.2), horizon=60)
-    assert nothing_left()
+    assert left_behind() == []
 
 
-def test_a_function_that_ends_its_process_is_a_failed_pull():
+def test_a_function_that_ends_its_process_is_a_failed_pull(left_behind):
     with pytest.raises(ct.PullError, match=r"ended its process \(exit code 3\)"):
         run(ends_its_process, ct.PullPolicy(time_limit=5))
     result = run(ends_its_process, ct.PullPolicy(time_limit=5, retries=9, wait=0), horizon=9)
     assert [one.mean for one in result.estimates] == CANDIDATES
-    assert nothing_left()
+    assert left_behind() == []
 
 
 def test_rewards_are_the_same_with_and_without_a_process():

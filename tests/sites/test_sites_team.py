@@ -53,27 +53,23 @@ def test_a_free_port_is_taken_when_it_is_asked_for_and_given_back(certs):
         run(second)
 
 
-def coordinators():
-    return [thread for thread in threading.enumerate() if thread.name == "collabtop coordinator"]
-
-
-def test_a_run_that_is_refused_for_its_algorithm_gives_the_port_back(certs):
+def test_a_run_that_is_refused_for_its_algorithm_gives_the_port_back(certs, left_behind):
     team = ct.SitesTeam(["site0"], listen="localhost:0", cert=certs / "coordinator.pem", on_lost="go-on")
     assert team.port
-    assert coordinators()
+    assert left_behind() == ["collabtop coordinator"]
     with pytest.raises(ct.SettingError, match="kzz cannot go on"):
         ct.identify(ct.RemoteArms(64), 1, agents=1, horizon=9_000, algorithm="kzz", team=team)
-    assert not coordinators()
+    assert left_behind() == []
 
 
-def test_with_the_port_is_given_back_whatever_was_refused(certs):
+def test_with_the_port_is_given_back_whatever_was_refused(certs, left_behind):
     settings = {"cert": certs / "coordinator.pem", "wait": 0.1}
     with ct.SitesTeam(["site0"], listen="localhost:0", **settings) as team:
         assert team.port
         with pytest.raises(ct.InputError, match="m is 4"):
             ct.identify(ct.RemoteArms(3), 4, agents=1, horizon=30, team=team)
-        assert coordinators()
-    assert not coordinators()
+        assert left_behind() == ["collabtop coordinator"]
+    assert left_behind() == []
     again = ct.SitesTeam(["site0"], listen=f"localhost:{team.port}", **settings)
     with pytest.raises(ct.SiteError, match="did not come"):
         ct.identify(ct.RemoteArms(3), 1, agents=1, horizon=30, seed=1, team=again)
@@ -87,7 +83,9 @@ def test_a_site_that_is_gone_when_the_answer_is_found_is_told_when_it_is_back(ce
 
 
 @pytest.mark.slow
-def test_ctrl_c_while_a_site_is_waited_for_at_the_end_loses_neither_the_answer_nor_the_port(certs, tmp_path):
+def test_ctrl_c_while_a_site_is_waited_for_at_the_end_loses_neither_the_answer_nor_the_port(
+    certs, tmp_path, left_behind
+):
     log, told = tmp_path / "run.ctlog", []
 
     def interrupt(event):
@@ -103,7 +101,7 @@ def test_ctrl_c_while_a_site_is_waited_for_at_the_end_loses_neither_the_answer_n
             joined[1].result(60)
     expected = ct.identify(ct.BernoulliArms(MEANS), **RUN)
     assert told[-1] == read_log(log)[-1] == Finished(expected.top_indices)
-    assert not coordinators()
+    assert left_behind() == []
     again = ct.SitesTeam(["site0", "site1"], listen=f"localhost:{team.port}", cert=certs / "coordinator.pem")
     assert ct.identify(ct.RemoteArms(2), **RUN, team=again, checkpoint=log) == expected
 

@@ -14,23 +14,9 @@ from collabtop.testing import check_team
 MEANS = [0.2, 0.35, 0.5, 0.65, 0.8]
 
 
-@pytest.fixture(autouse=True)
-def others():
-    """Threads that other tests of this process have left behind."""
-    _others.clear()
-    _others.update(threading.enumerate())
-
-
-_others: set[threading.Thread] = set()
-
-
-def threads_of_ours():
-    return [it for it in threading.enumerate() if it.name.startswith("collabtop") and it not in _others]
-
-
-def test_the_team_keeps_the_laws():
+def test_the_team_keeps_the_laws(left_behind):
     check_team(ct.ThreadsTeam)
-    assert threads_of_ours() == []
+    assert left_behind() == []
 
 
 def score(mean, rng):
@@ -54,7 +40,7 @@ async def score_batch_async(mean, times, rng):
 
 @pytest.mark.parametrize("pull", [score, score_async, score_batch, score_batch_async])
 @pytest.mark.parametrize("algorithm", ["auto", "kzz", "uniform"])
-def test_a_function_of_every_form_gives_the_same_run_on_both_teams(pull, algorithm):
+def test_a_function_of_every_form_gives_the_same_run_on_both_teams(pull, algorithm, left_behind):
     local, threads = (
         ct.identify(MEANS, 2, pull=pull, agents=4, horizon=60, algorithm=algorithm, seed=3, team=team)
         for team in ("local", "threads")
@@ -62,7 +48,7 @@ def test_a_function_of_every_form_gives_the_same_run_on_both_teams(pull, algorit
     assert threads == local
     assert threads.ledger == local.ledger
     assert threads.observed.pulls.tolist() == local.observed.pulls.tolist()
-    assert threads_of_ours() == []
+    assert left_behind() == []
 
 
 def test_an_async_function_gives_the_run_of_the_same_function_without_async():
@@ -94,7 +80,7 @@ def test_eight_agents_are_at_least_six_times_faster_than_one_after_the_other(pul
     assert local >= 6 * threads, f"{local:.2f} s one after the other, {threads:.2f} s in threads"
 
 
-def test_a_failure_lets_the_others_finish_their_pull_and_no_more():
+def test_a_failure_lets_the_others_finish_their_pull_and_no_more(left_behind):
     finished, started = [], threading.Barrier(4)
 
     def pull(candidate, rng):
@@ -114,7 +100,7 @@ def test_a_failure_lets_the_others_finish_their_pull_and_no_more():
     with pytest.raises(ct.PullError, match="pull of candidate 'fine' raised RuntimeError: no"):
         ct.identify(arms, 1, horizon=20, algorithm="uniform", team="threads")
     assert finished == ["fine"] * 3
-    assert threads_of_ours() == []
+    assert left_behind() == []
 
 
 def test_a_wish_to_stop_in_a_thread_ends_the_run():
