@@ -68,7 +68,7 @@ def test_words_and_round_trips_by_proof_without_simulation():
     several = most(588, 8, 10, gap=0.05)
     assert several["kzz"] == (10 * (588 + 2 * (294 + 147 + 73 + 36 + 18 + 9 + 4 + 2)), 9) == (17_540, 9)
     assert several["kzz-balanced"] == (588 + 9 + 2 * (294 + 147 + 73 + 36 + 18 + 9 + 4 + 2 + 8 * 9), 9)
-    assert several["frugal-top"] == (798, 10)
+    assert several["frugal-top"] == (834, 11)
     assert several["confident-top"] == several["collab-top-iid, paper"] == (None, None)
     alone = most(16, 1, 1, gap=0.2)
     assert alone["sar"] == (16 + 2 * sum(range(2, 16)), 15)

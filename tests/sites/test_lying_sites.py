@@ -85,7 +85,7 @@ class LyingTeam(ct.LocalTeam):
 @given(data=st.data(), m=st.sampled_from([1, 3, 20]), seed=st.integers(0, 9))
 def test_a_run_with_a_liar_ends_with_an_answer_or_the_liar_is_refused(algorithm, data, m, seed):
     try:
-        result = ct.identify(ARMS, m, agents=3, horizon=400, algorithm=algorithm, seed=seed, team=LyingTeam(data.draw))
+        result = ct.identify(ARMS, m, agents=3, horizon=500, algorithm=algorithm, seed=seed, team=LyingTeam(data.draw))
     except Refused:
         return
     assert len(set(result.top)) == m

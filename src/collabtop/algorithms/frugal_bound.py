@@ -89,7 +89,7 @@ def frugal_words_bound(problem: Problem, risk: float = 0.001) -> int:
     one an agent is shared with the next agent. While all arms are open, their list is not sent.
 
     >>> frugal_words_bound(Problem(n=588, m=8, agents=10, horizon=30_000))
-    798
+    834
     """
     plan = frugal_plan(problem, risk)
     shared = sum(2 * (size + problem.agents - 1) for size in plan.shared_sizes[1:])
@@ -102,7 +102,7 @@ def frugal_round_trips_bound(problem: Problem, risk: float = 0.001) -> int:
     """The most round trips: one to deal, prune and hand over, or the first shared round; and one a later round.
 
     >>> frugal_round_trips_bound(Problem(n=588, m=8, agents=10, horizon=30_000))
-    10
+    11
     """
     plan = frugal_plan(problem, risk)
     return len(plan.shared_pulls)

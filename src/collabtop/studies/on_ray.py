@@ -11,7 +11,7 @@ from collabtop.errors import CollabtopError, InputError, StudyError
 from collabtop.studies.chunks import Chunk, Made, run_chunk
 from collabtop.studies.grid import Study
 from collabtop.studies.table import Row
-from collabtop.teams.ray_cluster import Cluster, add_folders, joined_cluster, module_folders
+from collabtop.teams.ray_cluster import Cluster, add_folders, joined_cluster, module_folders, reason
 
 _RETRIES = 3
 """How often a task is made again when its process or node is lost."""
@@ -65,7 +65,7 @@ def _rows(ray: Any, ready: Any) -> Any:
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, CollabtopError):
             raise error.cause from None
-        raise StudyError(f"a run failed on Ray: {str(error).strip().splitlines()[-1].strip()}") from error
+        raise StudyError(f"a run failed on Ray: {reason(error)}") from error
     except ray.exceptions.RayError as error:
         raise StudyError(
             f"a task of the study was lost on Ray, {_RETRIES} times made again ({type(error).__name__}): run it "

@@ -211,3 +211,13 @@ def actor_options(group: Any, resources: Mapping[str, float], runtime_env: Mappi
     if runtime_env is not None:
         options["runtime_env"] = dict(runtime_env)
     return options
+
+
+def reason(error: Exception) -> str:
+    r"""What an error of Ray says last, which is why; but not that an actor never ran, which its caller knows.
+
+    >>> reason(RuntimeError("The actor died.\n\tpid: 7\nIts node has died.\nThe actor never ran - cancelled."))
+    'Its node has died.'
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if not line.startswith("The actor never ran")), repr(error))

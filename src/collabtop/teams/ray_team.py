@@ -24,7 +24,15 @@ from collabtop.protocol.recording import RecordedArms
 from collabtop.protocol.replaying import ReplayBook
 from collabtop.protocol.reporting import Inbox
 from collabtop.protocol.team import Team
-from collabtop.teams.ray_cluster import Cluster, actor_options, joined_cluster, module_folders, placed, require_ray
+from collabtop.teams.ray_cluster import (
+    Cluster,
+    actor_options,
+    joined_cluster,
+    module_folders,
+    placed,
+    reason,
+    require_ray,
+)
 from collabtop.teams.ray_crew import Crew, Host, Patience
 from collabtop.teams.ray_host import AgentHost, Terms
 
@@ -186,9 +194,8 @@ class _Starter:
                 raise
             if isinstance(error, self._ray.exceptions.GetTimeoutError):
                 raise InputError(f"Ray's hosts did not start within start_limit={limit:g} seconds") from None
-            last = str(error).strip().splitlines()[-1].strip()
             raise InputError(
-                f"a host could not be started on Ray: {last}; it needs collabtop, and what your arms import: "
+                f"a host could not be started on Ray: {reason(error)}; it needs collabtop, and what your arms import: "
                 'install that on all nodes, or send modules with runtime_env={"working_dir": "."}'
             ) from None
         for node, _, version in places:
