@@ -38,6 +38,26 @@ except ct.PullError as error:
 assert not any(name.startswith(("RAY_AUTH", "RAY_USAGE")) for name in os.environ)
 """
 
+ERRORS_THAT_ARE_KEPT = """
+import gc, ray
+class Breaks(ct.KZZ):
+    def run(self, team, problem, rng):
+        raise LookupError("broken")
+gc.disable()
+kept, arms = [], ct.FunctionArms([-1.0, 0.9], score)
+for ask in (
+    lambda: ct.identify(arms, 1, agents=2, horizon=40, seed=1, team=ct.RayTeam(hosts=1)),
+    lambda: ct.identify(arms, 1, agents=2, horizon=40, seed=1, team=ct.RayTeam(hosts=1, start_limit=0.001)),
+    lambda: ct.Study(arms=ct.BernoulliArms([0.2, 0.9]), algorithms=Breaks(), agents=2, horizon=40).run(team="ray"),
+):
+    try:
+        ask()
+    except ct.CollabtopError as error:
+        kept.append(error)
+    referents = [it for one in gc.get_objects() for it in gc.get_referents(one)]
+    print(type(kept[-1]).__name__, [it for it in referents if isinstance(it, (ray.actor.ActorHandle, ray.ObjectRef))])
+"""
+
 HANGING = """
 ct.identify([0.5, 0.9], 1, pull=score, agents=2, horizon=40, seed=1, team=ct.RayTeam(hosts=1))
 """
@@ -103,6 +123,14 @@ def test_after_success_and_after_an_error_nothing_is_left(home, temporary):
     out, err = process.communicate(timeout=300)
     assert (out.split("\n")[1:], err, process.returncode) == (["True", "-1.0", ""], "", 0)
     check_nothing_is_left(process, home, temporary)
+
+
+@pytest.mark.slow
+def test_an_error_that_is_kept_holds_nothing_of_rays(home, temporary):
+    """Actors of the next Ray have the numbers of this one's again, and what is let go of late would end them."""
+    process = started(ERRORS_THAT_ARE_KEPT, home, temporary)
+    out, err = process.communicate(timeout=300)
+    assert (out.split("\n")[1:], err) == (["PullError []", "InputError []", "StudyError []", ""], "")
 
 
 @pytest.mark.slow

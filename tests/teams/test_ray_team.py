@@ -192,6 +192,13 @@ def breaks(candidate, rng):
     return 0.5
 
 
+def test_a_runtime_environment_that_ray_does_not_take_is_named():
+    with pytest.raises(ct.InputError, match=r"runtime_env is \{'working_dir': 'nowhere'\}, which Ray does not take: "):
+        ct.identify(
+            ct.BernoulliArms(MEANS), 1, agents=2, horizon=60, team=ct.RayTeam(runtime_env={"working_dir": "nowhere"})
+        )
+
+
 def test_a_users_exception_comes_back_as_ours_with_the_candidate_and_the_place_in_their_code():
     with pytest.raises(ct.PullError, match="pull of candidate 'bad' raised LookupError: no such model") as caught:
         ct.identify(["good", "bad"], 1, pull=breaks, agents=2, horizon=10, team=ct.RayTeam(hosts=2))

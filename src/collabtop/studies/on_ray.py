@@ -32,24 +32,26 @@ def _made(
 ) -> Generator[tuple[Chunk, list[Row]], None, None]:
     ray = cluster.ray
     task = ray.remote(_work).options(num_cpus=1, max_retries=_RETRIES)
-    folders = ray.put(module_folders())
     try:
-        sent = ray.put(study)
+        cargo = [ray.put(module_folders()), [ray.put(study)]]
     except TypeError as error:
         said = str(error.__cause__ or error).strip().splitlines()[0]
         raise InputError(f"the study cannot be sent to Ray ({said})") from None
+    ready: Any = None
     running: dict[Any, Chunk] = {}
     left.reverse()
     try:
         while left or running:
             while left and len(running) < at_once:
                 chunk = left.pop()
-                running[task.remote(folders, [sent], chunk)] = chunk
-            (ready,), _ = ray.wait(list(running), num_returns=1)
+                running[task.remote(*cargo, chunk)] = chunk
+            ready = ray.wait(list(running), num_returns=1)[0][0]
             yield running.pop(ready), _rows(ray, ready)
     finally:
-        for ref in running:  # somebody wants to stop: what is under way is nobody's any more
-            ray.cancel(ref, force=True)
+        while running:  # somebody wants to stop: what is under way is nobody's any more
+            ray.cancel(running.popitem()[0], force=True)
+        cargo.clear()  # an error's traceback keeps what is here: see Host.let_go
+        ready = None
 
 
 def _work(folders: list[str], boxed: list[Any], chunk: Chunk) -> list[Row]:
@@ -63,6 +65,7 @@ def _rows(ray: Any, ready: Any) -> Any:
     try:
         return ray.get(ready)
     except ray.exceptions.RayTaskError as error:
+        error.with_traceback(None)  # Ray's own functions hold what they were asked for; what failed is in the text
         if isinstance(error.cause, CollabtopError):
             raise error.cause from None
         raise StudyError(f"a run failed on Ray: {reason(error)}") from error
@@ -71,3 +74,5 @@ def _rows(ray: Any, ready: Any) -> Any:
             f"a task of the study was lost on Ray, {_RETRIES} times made again ({type(error).__name__}): run it "
             "again, it resumes"
         ) from None
+    finally:
+        del ready

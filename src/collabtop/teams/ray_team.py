@@ -115,6 +115,7 @@ class RayTeam(Team):
         count = self._host_count(nodes=sum(node["Alive"] for node in cluster.ray.nodes()))
         group = self._held.enter_context(placed(cluster, count, self._resources, self._patience.start))
         starter = _Starter(cluster, actor_options(group, self._resources, self._runtime_env), source, setup, terms)
+        self._held.callback(starter.let_go)
 
         def start_another() -> Host:
             return starter.start(1, self._patience.start)[0]
@@ -170,7 +171,12 @@ class _Starter:
 
     def __init__(self, cluster: Cluster, options: dict[str, Any], arms: Arms, setup: Setup, terms: Terms) -> None:
         self._ray = cluster.ray
-        self._kind = self._ray.remote(AgentHost).options(**options)
+        try:
+            self._kind = self._ray.remote(AgentHost).options(**options)
+        except (ValueError, TypeError) as error:
+            raise InputError(
+                f"runtime_env is {options.get('runtime_env')!r}, which Ray does not take: {error}"
+            ) from None
         self._cargo = module_folders(), msgspec.msgpack.encode(setup), msgspec.msgpack.encode(terms)
         try:
             self._arms = self._ray.put(arms)
@@ -181,15 +187,25 @@ class _Starter:
                 "open files and connections inside it"
             ) from None
 
+    def let_go(self) -> None:
+        """Hold nothing of Ray's any more: see Host.let_go."""
+        self._arms = self._kind = None
+
     def start(self, count: int, limit: float) -> list[Host]:
         """Start so many, and wait until they are there."""
-        actors = [self._kind.remote(*self._cargo) for _ in range(count)]
+        actors: list[Any] = []
+        calls: list[Any] = []
         try:
-            calls = [actor.equip.remote(self._arms) for actor in actors] + [actor.where.remote() for actor in actors]
+            actors += [self._kind.remote(*self._cargo) for _ in range(count)]
+            calls += [actor.equip.remote(self._arms) for actor in actors]
+            calls += [actor.where.remote() for actor in actors]
             places = self._ray.get(calls, timeout=limit)[count:]
+            _check_versions(places)
         except BaseException as error:
             for actor in actors:
                 self._ray.kill(actor, no_restart=True)
+            actors.clear()  # see Host.let_go
+            calls.clear()
             if not isinstance(error, self._ray.exceptions.RayError):
                 raise
             if isinstance(error, self._ray.exceptions.GetTimeoutError):
@@ -198,12 +214,15 @@ class _Starter:
                 f"a host could not be started on Ray: {reason(error)}; it needs collabtop, and what your arms import: "
                 'install that on all nodes, or send modules with runtime_env={"working_dir": "."}'
             ) from None
-        for node, _, version in places:
-            if version != collabtop.__version__:
-                raise InputError(
-                    f"node {node} has collabtop {version}, this one {collabtop.__version__}: install the same on all"
-                )
         return [Host(actor, node, process) for actor, (node, process, _) in zip(actors, places, strict=True)]
+
+
+def _check_versions(places: Sequence[tuple[str, int, str]]) -> None:
+    for node, _, version in places:
+        if version != collabtop.__version__:
+            raise InputError(
+                f"node {node} has collabtop {version}, this one {collabtop.__version__}: install the same on all"
+            )
 
 
 def _checked_resources(resources: Mapping[str, float] | None) -> dict[str, float]:
