@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -38,24 +39,16 @@ except ct.PullError as error:
 assert not any(name.startswith(("RAY_AUTH", "RAY_USAGE")) for name in os.environ)
 """
 
-ERRORS_THAT_ARE_KEPT = """
-import gc, ray
-class Breaks(ct.KZZ):
-    def run(self, team, problem, rng):
-        raise LookupError("broken")
-gc.disable()
-kept, arms = [], ct.FunctionArms([-1.0, 0.9], score)
-for ask in (
-    lambda: ct.identify(arms, 1, agents=2, horizon=40, seed=1, team=ct.RayTeam(hosts=1)),
-    lambda: ct.identify(arms, 1, agents=2, horizon=40, seed=1, team=ct.RayTeam(hosts=1, start_limit=0.001)),
-    lambda: ct.Study(arms=ct.BernoulliArms([0.2, 0.9]), algorithms=Breaks(), agents=2, horizon=40).run(team="ray"),
-):
-    try:
-        ask()
-    except ct.CollabtopError as error:
-        kept.append(error)
-    referents = [it for one in gc.get_objects() for it in gc.get_referents(one)]
-    print(type(kept[-1]).__name__, [it for it in referents if isinstance(it, (ray.actor.ActorHandle, ray.ObjectRef))])
+THEN_ANOTHER_WITHOUT_A_TOKEN = """
+import ray
+ct.identify([0.2, 0.9], 1, pull=score, agents=2, horizon=40, seed=1, team=ct.RayTeam(hosts=1))
+os.environ["RAY_AUTH_MODE"] = "disabled"
+ray.init(address="local", include_dashboard=False, num_cpus=2, log_to_driver=False, logging_level="ERROR")
+try:
+    ct.identify([0.2, 0.9], 1, pull=score, agents=2, horizon=40, seed=1, team=ct.RayTeam(hosts=1))
+except ct.InputError as error:
+    print(error)
+ray.shutdown()
 """
 
 HANGING = """
@@ -126,11 +119,12 @@ def test_after_success_and_after_an_error_nothing_is_left(home, temporary):
 
 
 @pytest.mark.slow
-def test_an_error_that_is_kept_holds_nothing_of_rays(home, temporary):
-    """Actors of the next Ray have the numbers of this one's again, and what is let go of late would end them."""
-    process = started(ERRORS_THAT_ARE_KEPT, home, temporary)
-    out, err = process.communicate(timeout=300)
-    assert (out.split("\n")[1:], err) == (["PullError []", "InputError []", "StudyError []", ""], "")
+def test_a_process_that_had_one_of_our_own_is_told_why_it_cannot_use_one_without_a_token(home, temporary):
+    process = started(THEN_ANOTHER_WITHOUT_A_TOKEN, home, temporary)
+    out, _ = process.communicate(timeout=300)
+    shutil.rmtree(temporary / "ray")  # the other one's
+    assert "could not be started on Ray: The actor is dead because" in out
+    assert "Ray keeps asking for that one's token: use the cluster from a fresh process" in out
 
 
 @pytest.mark.slow

@@ -32,26 +32,24 @@ def _made(
 ) -> Generator[tuple[Chunk, list[Row]], None, None]:
     ray = cluster.ray
     task = ray.remote(_work).options(num_cpus=1, max_retries=_RETRIES)
+    folders = ray.put(module_folders())
     try:
-        cargo = [ray.put(module_folders()), [ray.put(study)]]
+        sent = ray.put(study)
     except TypeError as error:
         said = str(error.__cause__ or error).strip().splitlines()[0]
         raise InputError(f"the study cannot be sent to Ray ({said})") from None
-    ready: Any = None
     running: dict[Any, Chunk] = {}
     left.reverse()
     try:
         while left or running:
             while left and len(running) < at_once:
                 chunk = left.pop()
-                running[task.remote(*cargo, chunk)] = chunk
-            ready = ray.wait(list(running), num_returns=1)[0][0]
+                running[task.remote(folders, [sent], chunk)] = chunk
+            (ready,), _ = ray.wait(list(running), num_returns=1)
             yield running.pop(ready), _rows(ray, ready)
     finally:
-        while running:  # somebody wants to stop: what is under way is nobody's any more
-            ray.cancel(running.popitem()[0], force=True)
-        cargo.clear()  # an error's traceback keeps what is here: see Host.let_go
-        ready = None
+        for ref in running:  # somebody wants to stop: what is under way is nobody's any more
+            ray.cancel(ref, force=True)
 
 
 def _work(folders: list[str], boxed: list[Any], chunk: Chunk) -> list[Row]:
@@ -65,7 +63,6 @@ def _rows(ray: Any, ready: Any) -> Any:
     try:
         return ray.get(ready)
     except ray.exceptions.RayTaskError as error:
-        error.with_traceback(None)  # Ray's own functions hold what they were asked for; what failed is in the text
         if isinstance(error.cause, CollabtopError):
             raise error.cause from None
         raise StudyError(f"a run failed on Ray: {reason(error)}") from error
@@ -74,5 +71,3 @@ def _rows(ray: Any, ready: Any) -> Any:
             f"a task of the study was lost on Ray, {_RETRIES} times made again ({type(error).__name__}): run it "
             "again, it resumes"
         ) from None
-    finally:
-        del ready

@@ -73,14 +73,6 @@ class Host:
         """What to wait for."""
         return list(self.calls) if self.beat is None else [*self.calls, self.beat]
 
-    def let_go(self) -> None:
-        """Hold nothing of Ray's any more: it counts actors and objects by numbers that another connection has again.
-
-        What an error's traceback kept until then, and let go of later, would end actors of a later run.
-        """
-        self.actor = self.beat = None
-        self.calls.clear()
-
     def in_order(self) -> Iterator[tuple[Letter, list[int]]]:
         """What has arrived and has its turn."""
         while (next_one := self.arrived.pop(self.taken + 1, None)) is not None:
@@ -183,19 +175,14 @@ class Crew:
 
     def _listen(self) -> None:
         waiting = [ref for host in self._hosts for ref in host.awaited()]
-        ready: list[Any] = []
-        try:
-            ready += self._ray.wait(waiting, num_returns=1, timeout=self._patience.beat)[0]
-            if ready and len(waiting) > 1:
-                ready[:] = self._ray.wait(waiting, num_returns=len(waiting), timeout=0)[0]
-            for host in list(self._hosts):
-                try:
-                    self._hear(host, ready)
-                except _Gone as gone:
-                    self._replace(host, str(gone))
-        finally:  # see Host.let_go
-            waiting.clear()
-            ready.clear()
+        ready, _ = self._ray.wait(waiting, num_returns=1, timeout=self._patience.beat)
+        if ready and len(waiting) > 1:
+            ready, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=0)
+        for host in list(self._hosts):
+            try:
+                self._hear(host, ready)
+            except _Gone as gone:
+                self._replace(host, str(gone))
 
     def _hear(self, host: Host, ready: list[Any]) -> None:
         for ref in [ref for ref in host.awaited() if ref in ready]:
@@ -327,7 +314,6 @@ class Crew:
     def _end(self, host: Host) -> None:
         with suppress(Exception):
             self._ray.kill(host.actor, no_restart=True)
-        host.let_go()
         if self._is_ours:  # a frozen process does not hear Ray; on this machine it can be ended all the same
             _end_process(host.process)
 

@@ -32,6 +32,7 @@ from collabtop.teams.ray_cluster import (
     placed,
     reason,
     require_ray,
+    what_to_do,
 )
 from collabtop.teams.ray_crew import Crew, Host, Patience
 from collabtop.teams.ray_host import AgentHost, Terms
@@ -115,7 +116,6 @@ class RayTeam(Team):
         count = self._host_count(nodes=sum(node["Alive"] for node in cluster.ray.nodes()))
         group = self._held.enter_context(placed(cluster, count, self._resources, self._patience.start))
         starter = _Starter(cluster, actor_options(group, self._resources, self._runtime_env), source, setup, terms)
-        self._held.callback(starter.let_go)
 
         def start_another() -> Host:
             return starter.start(1, self._patience.start)[0]
@@ -187,33 +187,21 @@ class _Starter:
                 "open files and connections inside it"
             ) from None
 
-    def let_go(self) -> None:
-        """Hold nothing of Ray's any more: see Host.let_go."""
-        self._arms = self._kind = None
-
     def start(self, count: int, limit: float) -> list[Host]:
         """Start so many, and wait until they are there."""
-        actors: list[Any] = []
-        calls: list[Any] = []
+        actors = [self._kind.remote(*self._cargo) for _ in range(count)]
         try:
-            actors += [self._kind.remote(*self._cargo) for _ in range(count)]
-            calls += [actor.equip.remote(self._arms) for actor in actors]
-            calls += [actor.where.remote() for actor in actors]
+            calls = [actor.equip.remote(self._arms) for actor in actors] + [actor.where.remote() for actor in actors]
             places = self._ray.get(calls, timeout=limit)[count:]
             _check_versions(places)
         except BaseException as error:
             for actor in actors:
                 self._ray.kill(actor, no_restart=True)
-            actors.clear()  # see Host.let_go
-            calls.clear()
             if not isinstance(error, self._ray.exceptions.RayError):
                 raise
             if isinstance(error, self._ray.exceptions.GetTimeoutError):
                 raise InputError(f"Ray's hosts did not start within start_limit={limit:g} seconds") from None
-            raise InputError(
-                f"a host could not be started on Ray: {reason(error)}; it needs collabtop, and what your arms import: "
-                'install that on all nodes, or send modules with runtime_env={"working_dir": "."}'
-            ) from None
+            raise InputError(f"a host could not be started on Ray: {reason(error)}; {what_to_do(error)}") from None
         return [Host(actor, node, process) for actor, (node, process, _) in zip(actors, places, strict=True)]
 
 
