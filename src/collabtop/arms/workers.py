@@ -77,7 +77,10 @@ class WorkerCaller:
         worker = _Worker(self._cargo)
         with self._lock:
             self._all.add(worker)
+            has_ended = self._closed
         try:
+            if has_ended:
+                raise PullError("a pull was asked for after the run had ended", "")
             worker.wait_until_ready()
         except BaseException:
             self._drop(worker)
@@ -100,6 +103,7 @@ class _Worker:
         self._process.start()
         theirs.close()
         self.is_well = True
+        self._ending = threading.Lock()
 
     def wait_until_ready(self) -> None:
         try:
@@ -126,16 +130,19 @@ class _Worker:
         return outcome
 
     def exit_code(self) -> int | None:
-        self._process.join(1)
-        return self._process.exitcode
+        with self._ending:  # of two threads that wait for a process only one learns its code
+            self._process.join(1)
+            return self._process.exitcode
 
     def end(self) -> None:
+        """End it, once: at Ctrl-C the run ends all, and an agent that waited for one finds it gone."""
         self.is_well = False
-        _end_group(self._process.pid)
-        with contextlib.suppress(ValueError):
-            self._process.kill()
-            self._process.join()
-        self._ours.close()
+        with self._ending:
+            if not self._ours.closed:
+                _end_group(self._process.pid)
+                self._process.kill()
+                self._process.join()
+                self._ours.close()
 
 
 def _end_group(pid: int | None) -> None:

@@ -1,0 +1,54 @@
+"""Processes that pulls are made in: what happens when a run ends while they are at it."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+import time
+
+import pytest
+
+import collabtop as ct
+from collabtop.arms.trials import Try
+from collabtop.arms.workers import WorkerCaller
+
+
+@pytest.fixture
+def busy_threads():
+    """Threads take turns a thousand times as often as usual, so that what can go wrong between two does."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(before / 1_000)
+    yield
+    sys.setswitchinterval(before)
+
+
+def sleeps(one):
+    time.sleep(60)
+
+
+def a_try():
+    return Try(arm=0, times=1, seed=0, agent=0, number=0, nth=0)
+
+
+def test_a_run_that_ends_while_its_agents_wait_for_pulls_ends_without_an_error(busy_threads, left_behind):
+    caller = WorkerCaller(sleeps, ct.PullPolicy(time_limit=60), pickle.dumps)
+    outcomes = []
+    agents = [threading.Thread(target=lambda: outcomes.append(caller.call(a_try()))) for _ in range(6)]
+    for agent in agents:
+        agent.start()
+    while sum(not worker.is_well for worker in caller._all) < len(agents):  # until all of them are asked
+        time.sleep(0.01)
+    caller.close()
+    for agent in agents:
+        agent.join(10)
+    assert [outcome.said for outcome in outcomes] == ["ended its process (exit code -9)"] * len(agents)
+    assert left_behind() == []
+
+
+def test_no_process_is_started_for_a_run_that_has_ended(left_behind):
+    caller = WorkerCaller(sleeps, ct.PullPolicy(time_limit=60), pickle.dumps)
+    caller.close()
+    with pytest.raises(ct.PullError, match="after the run had ended"):
+        caller.call(a_try())
+    assert left_behind() == []
