@@ -130,7 +130,7 @@ def test_pulls_grow_the_faster_the_larger_m_is_and_the_fewer_arms_are_open(m, si
         return pulls_share(size, m) / pulls_share(2 * size, m)
 
     assert growth(size, m) * (1 + 1e-9) >= 2**0.85
-    assert growth(size, m) <= 2**1.6 * (1 + 1e-9)
+    assert growth(size, m) <= 2**1.5 * (1 + 1e-9)
     assert growth(size, m) <= growth(size, m + 1) * (1 + 1e-9)
     assert growth(2 * size, m) <= growth(size, m) * (1 + 1e-9)
 

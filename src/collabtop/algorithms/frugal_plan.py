@@ -21,7 +21,7 @@ _LOCAL_SHRINK = 1.08
 _SHARED_SHRINK, _BORDER_SHRINK, _BORDER = 1.75, 1.4, 24
 _NONIID_SHRINK = 1.5
 _SPARE, _FEWEST = 3, 7
-_FIRST_POWER, _LAST_POWER, _MANY = 0.85, 1.6, 512
+_FIRST_POWER, _LAST_POWER, _MANY = 0.85, 1.5, 512
 
 
 class FrugalPlan(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ def pulls_share(size: int, m: int) -> float:
     """How many pulls an arm is given by the time `size` arms are open, up to a factor for all sizes.
 
     It is size^-p with a p that rises as arms go: p is 0.85 while 512 or more are open, and reaches 0.85 (m = 1) to
-    1.6 (m >= 8) at two, in even steps of log(size). Where many are open there are many that can go wrong, whatever the
+    1.5 (m >= 8) at two, in even steps of log(size). Where many are open there are many that can go wrong, whatever the
     instance. Where few are open they lie around the border, and the spacing of ordered means falls with their rank:
     the larger m, the narrower it is there. One p for all sizes is good at one of the two only.
     `benchmarks/frugal_standard.py` shows both.
@@ -53,7 +53,7 @@ def pulls_share(size: int, m: int) -> float:
     >>> [round(pulls_share(size, m=1) / pulls_share(512, m=1), 1) for size in (512, 64, 8, 2)]
     [1.0, 5.9, 34.3, 111.4]
     >>> [round(pulls_share(size, m=8) / pulls_share(512, m=8), 1) for size in (512, 64, 8, 2)]
-    [1.0, 7.8, 110.5, 891.4]
+    [1.0, 7.5, 94.5, 675.6]
     """
     last = min(_LAST_POWER, _FIRST_POWER + (_LAST_POWER - _FIRST_POWER) * math.log2(m) / 3)
     gone = math.log2(_MANY / size)
