@@ -37,7 +37,7 @@ def test_a_run_that_ends_while_its_agents_wait_for_pulls_ends_without_an_error(b
     agents = [threading.Thread(target=lambda: outcomes.append(caller.call(a_try()))) for _ in range(6)]
     for agent in agents:
         agent.start()
-    while sum(not worker.is_well for worker in caller._all) < len(agents):  # until all of them are asked
+    while sum(not worker.is_well for worker in list(caller._all)) < len(agents):  # until all of them are asked
         time.sleep(0.01)
     caller.close()
     for agent in agents:

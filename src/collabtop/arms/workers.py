@@ -70,22 +70,23 @@ class WorkerCaller:
 
     def _take(self) -> _Worker:
         with self._lock:
-            if self._closed:
-                raise PullError("a pull was asked for after the run had ended", "")
+            self._check_open()
             if self._idle:
                 return self._idle.pop()
         worker = _Worker(self._cargo)
-        with self._lock:
-            self._all.add(worker)
-            has_ended = self._closed
         try:
-            if has_ended:
-                raise PullError("a pull was asked for after the run had ended", "")
+            with self._lock:
+                self._check_open()  # the run may have ended meanwhile
+                self._all.add(worker)
             worker.wait_until_ready()
         except BaseException:
             self._drop(worker)
             raise
         return worker
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise PullError("a pull was asked for after the run had ended", "")
 
     def _drop(self, worker: _Worker) -> None:
         worker.end()

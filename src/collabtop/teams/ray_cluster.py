@@ -32,10 +32,6 @@ _TOKEN = secrets.token_hex(32)
 """What processes of a Ray of our own show each other; kept in this process and those it starts, and in no file."""
 
 
-_tokens_shown: set[str] = set()
-"""Tokens with which this process started a Ray of its own."""
-
-
 class Cluster(msgspec.Struct, frozen=True):
     """A connection to Ray."""
 
@@ -115,7 +111,6 @@ def _start(ray: Any, folder: Path, cpus: float) -> None:
     # Left alone, Ray writes a token into the home folder, where everybody can read it.
     if "RAY_AUTH_TOKEN" not in os.environ and "RAY_AUTH_TOKEN_PATH" not in os.environ:
         settings["RAY_AUTH_TOKEN"] = _TOKEN
-        _tokens_shown.add(_TOKEN)
     with _environment(settings):
         _init(
             ray,
@@ -234,10 +229,10 @@ def what_to_do(error: Exception) -> str:
     A process that has once had a token asks for it ever after. A cluster without one then cannot ask it whether an
     actor is still needed, takes that for a no, and ends the actor before it has begun.
     """
-    if _tokens_shown and "all references to the actor were removed" in str(error):
+    if "all references to the actor were removed" in str(error):
         return (
-            "a Ray of its own has been started and ended in this process before, and Ray keeps asking for that one's "
-            "token: use the cluster from a fresh process"
+            "if a Ray has been started and ended in this process before, Ray keeps asking for that one's token: use "
+            "the cluster from a fresh process"
         )
     return (
         "it needs collabtop, and what your arms import: install that on all nodes, or send modules with "
