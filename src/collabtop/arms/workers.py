@@ -127,6 +127,10 @@ class _Worker:
             outcome: Outcome = self._ours.recv()
         except OSError:
             raise EOFError from None
+        except (TypeError, ValueError):
+            if self._ours.closed:  # by the run, which has ended, in the middle of this
+                raise EOFError from None
+            raise
         self.is_well = True
         return outcome
 
