@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from collabtop.algorithms import catalogue
+from collabtop.algorithms import registry
 
 collect_ignore = ["docs/site_doctests.py"]  # needs what only the site needs; building the site runs it
 
@@ -32,10 +32,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short"))
 @pytest.fixture(autouse=True)
 def _registry_as_it_was() -> Iterator[None]:
     """Take back what a test (or a doctest) registered."""
-    before = dict(catalogue._catalogue)
+    before = dict(registry._catalogue)
     yield
-    catalogue._catalogue.clear()
-    catalogue._catalogue.update(before)
+    registry._catalogue.clear()
+    registry._catalogue.update(before)
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def left_behind() -> Callable[[], list[str]]:
 
 
 # Files whose tests look at one run of a command that takes seconds.
-_SHARING = ("test_reproduce.py", "test_planning.py")
+_SHARING = ("test_reproduce.py", "test_planner.py")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 import collabtop as ct
-from collabtop.algorithms.frugal_bound import frugal_round_trips_bound, frugal_words_bound
+from collabtop.algorithms.shared.frugal_bound import frugal_round_trips_bound, frugal_words_bound
 
 WANTED = {"1": lambda n: 1, "8": lambda n: 8, "sqrt n": math.isqrt, "n/4": lambda n: n // 4}
 

@@ -16,7 +16,7 @@ import numpy as np
 from playwright.sync_api import Browser, sync_playwright
 
 import collabtop as ct
-from collabtop.watch.serving import page_in_thread, runs_in
+from collabtop.watch.serve import page_in_thread, runs_in
 
 LIVE = """
 import itertools, pathlib, sys, time

@@ -22,7 +22,7 @@ from rich.table import Table
 import collabtop as ct
 from collabtop.protocol.agent import Setup
 from collabtop.protocol.messages import Means, Pull
-from collabtop.teams.ray_cluster import joined_cluster
+from collabtop.teams.ray.cluster import joined_cluster
 
 EXCHANGES = 200
 

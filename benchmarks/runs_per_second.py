@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 import collabtop as ct
-from collabtop.algorithms.catalogue import algorithm_options
+from collabtop.algorithms.registry import algorithm_options
 from collabtop.arms import SimulatedArms
 
 AGENTS = 10

@@ -26,9 +26,10 @@ from playwright.sync_api import Page as Tab
 from playwright.sync_api import sync_playwright
 
 import collabtop as ct
-from collabtop.protocol.log import Exchange, Finished, Moment, Record, Rewards, RunLog, read_log
+from collabtop.runlog.file import RunLog, read_log
+from collabtop.runlog.format import Exchange, Finished, Record, Rewards, Timestamp
 from collabtop.watch.runs import WatchedRun
-from collabtop.watch.serving import page_in_thread, runs_in
+from collabtop.watch.serve import page_in_thread, runs_in
 from collabtop.watch.views import changes, view
 
 EVENTS_A_SECOND, LOOKS_A_SECOND, AGENTS, PULLS = 10, 5, 20, 20
@@ -89,11 +90,11 @@ def hour_of_events(path: Path, candidates: int, seconds: int) -> list[Record]:
             for one in chain(*zip_longest(*drawn.values())):
                 if one is not None:
                     if events % EVENTS_A_SECOND == 0:
-                        records.append(Moment(1.8e9 + events / EVENTS_A_SECOND))
+                        records.append(Timestamp(1.8e9 + events / EVENTS_A_SECOND))
                     records.append(one)
                     events += 1
             drawn = {}
-        if not isinstance(record, Moment):
+        if not isinstance(record, Timestamp):
             records.append(record)
     path.unlink()
     write(path, records)

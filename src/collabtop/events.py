@@ -12,7 +12,7 @@ class Event(msgspec.Struct, frozen=True, tag=True):
     """Something that happened; its class says what."""
 
 
-class RunStarted(Event, frozen=True):
+class RunStarted(Event, frozen=True, tag="RunStarted"):
     """The arguments are fine and the agents are ready."""
 
     algorithm: str
@@ -25,7 +25,7 @@ class RunStarted(Event, frozen=True):
     """Pulls that a checkpoint holds already."""
 
 
-class RoundBegan(Event, frozen=True):
+class RoundBegan(Event, frozen=True, tag="RoundBegan"):
     """A round begins."""
 
     round: int
@@ -34,7 +34,7 @@ class RoundBegan(Event, frozen=True):
     """Candidates still open, as far as the coordinator knows."""
 
 
-class PullsMade(Event, frozen=True):
+class PullsMade(Event, frozen=True, tag="PullsMade"):
     """An agent made some pulls (or, resuming, took them from the checkpoint)."""
 
     agent: int
@@ -42,7 +42,7 @@ class PullsMade(Event, frozen=True):
     recalled: bool
 
 
-class PullFailed(Event, frozen=True):
+class PullFailed(Event, frozen=True, tag="PullFailed"):
     """An attempt at a pull failed."""
 
     agent: int
@@ -55,7 +55,7 @@ class PullFailed(Event, frozen=True):
     """Whether it is tried again."""
 
 
-class Exchanged(Event, frozen=True):
+class Exchanged(Event, frozen=True, tag="Exchanged"):
     """All agents that were asked have answered. Figures are of the run so far."""
 
     number: int
@@ -65,13 +65,13 @@ class Exchanged(Event, frozen=True):
     bits: int
 
 
-class Listening(Event, frozen=True):
+class Listening(Event, frozen=True, tag="Listening"):
     """A coordinator's port is open: sites can dial in."""
 
     address: str
 
 
-class SiteChanged(Event, frozen=True):
+class SiteChanged(Event, frozen=True, tag="SiteChanged"):
     """A remote site came, dropped off, came back, or is lost and the run goes on without it."""
 
     site: str
@@ -80,7 +80,7 @@ class SiteChanged(Event, frozen=True):
     """The sites that are not there now."""
 
 
-class RunEnded(Event, frozen=True):
+class RunEnded(Event, frozen=True, tag="RunEnded"):
     """The answer is known."""
 
     top: tuple[int, ...]

@@ -17,19 +17,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.catalogue import available_algorithms, make_algorithm
+from collabtop.algorithms.registry import available_algorithms, make_algorithm
 from collabtop.arms import Arms, BernoulliArms, Draws, FunctionArms, HeterogeneousArms
 from collabtop.arms.base import Ints, Reals
 from collabtop.arms.simulated import SimulatedArms
+from collabtop.coordination.team import Team
 from collabtop.errors import HorizonError, InputError, PullError, SettingError
 from collabtop.problem import Problem, as_means
 from collabtop.protocol import wire
 from collabtop.protocol.agent import Setup
 from collabtop.protocol.messages import Message, Reply, Request
-from collabtop.protocol.team import Team
-from collabtop.result import Result
-from collabtop.run import identify
-from collabtop.teams.in_process import LocalTeam
+from collabtop.runs.identification import identify
+from collabtop.runs.result import Result
+from collabtop.teams.local import LocalTeam
 
 
 class ConstantArms(SimulatedArms):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import collabtop as ct
-from collabtop.algorithms.schedules import halving
+from collabtop.algorithms.shared.schedules import halving
 from collabtop.testing import ConstantArms, WireTeam
 
 

@@ -10,8 +10,8 @@ import pytest
 import collabtop as ct
 from collabtop.algorithms import confident_top
 from collabtop.algorithms.confident_top import times_before
-from collabtop.algorithms.intervals import bounds
 from collabtop.protocol import messages as say
+from collabtop.stats import bounds
 from collabtop.testing import ConstantArms, WireTeam
 
 EASY = ct.BernoulliArms([0.9, 0.5, 0.4, 0.1])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import collabtop as ct
-from collabtop.algorithms.frugal_bound import frugal_round_trips_bound, frugal_words_bound
+from collabtop.algorithms.shared.frugal_bound import frugal_round_trips_bound, frugal_words_bound
 from collabtop.protocol import messages as say
 from collabtop.testing import ConstantArms, WireTeam
 

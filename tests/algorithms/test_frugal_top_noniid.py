@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import collabtop as ct
-from collabtop.algorithms.frugal_plan import noniid_plan
+from collabtop.algorithms.shared.frugal_plan import noniid_plan
 from collabtop.protocol import messages as say
 from collabtop.testing import ConstantArms, WireTeam
 

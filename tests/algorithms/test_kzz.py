@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import collabtop as ct
-from collabtop.algorithms.dealing import turns
 from collabtop.algorithms.kzz import largest_alpha, sizes_of
+from collabtop.algorithms.shared.allocation import turns
 
 # No two means are near each other, so no run stops early and words come out by the formula.
 ARMS = ct.BernoulliArms(np.random.default_rng(1).permutation(np.linspace(0.01, 0.99, 588)))

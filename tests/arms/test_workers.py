@@ -10,7 +10,7 @@ import time
 import pytest
 
 import collabtop as ct
-from collabtop.arms.trials import Try
+from collabtop.arms.calls import Try
 from collabtop.arms.workers import WorkerCaller
 
 

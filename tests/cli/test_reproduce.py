@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 import collabtop as ct
 from collabtop.cli import app
-from collabtop.report.figures import BARS
-from collabtop.report.prices import NOTE
-from collabtop.report.reproduction import Settings, measure
+from collabtop.reproduction.figures import BARS
+from collabtop.reproduction.prices import NOTE
+from collabtop.reproduction.report import Settings, measure
 
 NAMES = [*(f"C{number}" for number in range(1, 8)), *(f"T{number}" for number in range(1, 6))]
 

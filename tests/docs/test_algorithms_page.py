@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import collabtop as ct
-from collabtop.algorithms.catalogue import make_algorithm
+from collabtop.algorithms.registry import make_algorithm
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "algorithms.md").read_text(encoding="utf-8")

@@ -12,10 +12,10 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from pages import ELSEWHERE, PAGES, ROOT, SLOW, blocks, commands, files, runs_elsewhere
 from typer.testing import CliRunner
 
 from collabtop.cli import app
+from tests.support.doc_pages import ELSEWHERE, PAGES, ROOT, SLOW, blocks, commands, files, runs_elsewhere
 
 COMMAND = Path(sys.executable).with_name("collabtop")
 

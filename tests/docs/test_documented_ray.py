@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 
 import pytest
-from pages import PAGES, ROOT, commands, files
 from typer.testing import CliRunner
 
 from collabtop.cli import app
+from tests.support.doc_pages import PAGES, ROOT, commands, files
 
 WITH_ADDRESS = [
     (page, it) for page in PAGES for it in commands(page) if it.startswith("collabtop") and "--team ray --address" in it

@@ -10,7 +10,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from pages import PAGES, commands, files
+from tests.support.doc_pages import PAGES, commands, files
 
 RUN = 'm = 1\narms = 3\nhorizon = 600\nalgorithm = "uniform"\nsites = ["north", "south"]\nseed = 7\n'
 JOINS = [

@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import collabtop as ct
-from collabtop.algorithms.dealing import pull_each
+from collabtop.algorithms.shared.allocation import pull_each
 from collabtop.errors import ProtocolError, SettingError
 from collabtop.testing import ConstantArms, check_algorithm, check_run
 

@@ -7,7 +7,7 @@ import pytest
 
 import collabtop as ct
 from collabtop.errors import ProtocolError
-from collabtop.protocol.ledger import Entry, Ledger, Meter, Transport
+from collabtop.protocol.ledger import Entry, Ledger, Meter, TransportStats
 from collabtop.protocol.messages import Cut, Deal, Held, Means, Reply, Sample
 
 
@@ -79,11 +79,14 @@ def test_time_past_the_horizon_is_the_algorithms_fault():
 
 def test_transport_is_no_part_of_what_makes_ledgers_equal():
     entries = (Entry(0, "Held", "up", 1, 1, 32),)
-    one, other = Ledger(entries, 1, Transport(bytes=10, repeats=2)), Ledger(entries, 1, Transport(seconds=3.0))
+    one, other = (
+        Ledger(entries, 1, TransportStats(bytes=10, repeats=2)),
+        Ledger(entries, 1, TransportStats(seconds=3.0)),
+    )
     assert one == other
     assert hash(one) == hash(other)
-    assert one != Ledger(entries, 2, Transport())
-    assert one != Ledger((), 1, Transport())
+    assert one != Ledger(entries, 2, TransportStats())
+    assert one != Ledger((), 1, TransportStats())
     assert one != "a ledger"
 
 

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import collabtop as ct
-from collabtop.protocol.log import Finished, RunLog, read_log
+from collabtop.runlog.file import RunLog, read_log
+from collabtop.runlog.format import Finished
 from collabtop.watch.follow import LogFollower
-from collabtop.watch.tally import Tally
+from collabtop.watch.log_state import Tally
 
 
 @pytest.fixture(scope="module")

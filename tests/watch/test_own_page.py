@@ -157,7 +157,7 @@ def test_watching_changes_nothing_in_a_run(tmp_path):
 def pages(monkeypatch):
     """The pages of this process; those that a test starts end with it."""
     started = {}
-    monkeypatch.setattr("collabtop.watching._pages", started)
+    monkeypatch.setattr("collabtop.runs.watch_page._pages", started)
     yield started
     for page in started.values():
         page.close()
@@ -192,6 +192,6 @@ def test_after_somebody_ended_the_page_the_next_run_has_a_new_one(pages, end, lo
 
 
 def test_without_the_extra_it_says_which(monkeypatch):
-    monkeypatch.setattr("collabtop.watching.find_spec", lambda name: None)
+    monkeypatch.setattr("collabtop.runs.watch_page.find_spec", lambda name: None)
     with pytest.raises(ct.InputError, match=r"pip install 'collabtop\[watch\]'"):
         ct.identify(ct.BernoulliArms([0.2, 0.9]), 1, agents=2, horizon=90, watch=True)

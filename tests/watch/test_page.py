@@ -8,13 +8,14 @@ import shutil
 
 import numpy as np
 import pytest
-from a_browser import browser, live_run, serve, tab
-from half_a_run import half
 from playwright.sync_api import expect
 
 import collabtop as ct
-from collabtop.protocol.log import Presence, RunLog
-from collabtop.report.result_table import interval
+from collabtop.display.result_table import interval
+from collabtop.runlog.file import RunLog
+from collabtop.runlog.format import AgentStatus
+from tests.support.browser import browser, live_run, serve, tab
+from tests.support.partial_log import half
 
 
 def number(tab, element):
@@ -110,12 +111,12 @@ def test_a_killed_run_is_shown_as_ended_with_its_last_state(tab, serve, live_run
 
 @pytest.mark.slow
 def test_the_page_names_the_site_and_says_that_it_is_away_and_then_lost(tab, serve, half):
-    path = half(Presence([2, 3], "away", 1.9e9))
+    path = half(AgentStatus([2, 3], "away", 1.9e9))
     tab.goto(serve(path) + "runs/half.ctlog")
     expect(tab.locator("#agents-text")).to_have_text("2 away, 2 working")
     assert tab.locator("#agents tbody tr").first.inner_text().split("\t")[:2] == ["2, south", "away"]
     with path.open("ab") as file:  # as the run itself, in another process, would
-        file.write(as_frame(Presence([2, 3], "lost", 1.9e9 + 9), path))
+        file.write(as_frame(AgentStatus([2, 3], "lost", 1.9e9 + 9), path))
     expect(tab.locator("#agents-text")).to_have_text("2 lost, 2 working")
     expect(tab.locator("#announce")).to_have_text("Agents: 2 lost.")
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import collabtop as ct
-from collabtop.protocol.log import Exchange, read_log
-from collabtop.protocol.scoreboard import ACCEPTED, REJECTED
+from collabtop.coordination.scoreboard import ACCEPTED, REJECTED
+from collabtop.runlog.file import read_log
+from collabtop.runlog.format import Exchange
+from collabtop.watch.baselines import rival_of
 from collabtop.watch.replay import INSIDE, Replay
 from collabtop.watch.runs import WatchedRun
-from collabtop.watch.yardsticks import rival_of
 
 MEANS = np.linspace(0.1, 0.9, 40)
 ONE_AGENT = ("sar", "sequential-halving", "kl-lucb")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import collabtop as ct
-from collabtop.protocol.log import RunLog, read_log
+from collabtop.runlog.file import RunLog, read_log
 from collabtop.watch.downloads import as_csv, as_json
 from collabtop.watch.runs import Runs, WatchedRun
 from collabtop.watch.views import apply, changes, summary, view

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from collabtop.coordination.scoreboard import Scoreboard
+from collabtop.coordination.team import Team
 from collabtop.problem import Problem
-from collabtop.protocol.scoreboard import Scoreboard
-from collabtop.protocol.team import Team
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Algorithm(ABC):
 
     >>> import numpy as np, collabtop as ct
     >>> from dataclasses import dataclass
-    >>> from collabtop.algorithms.dealing import pull_each
+    >>> from collabtop.algorithms.shared.allocation import pull_each
     >>> @dataclass(frozen=True)
     ... class OnePullEach(ct.Algorithm):
     ...     name = "one-pull-each"

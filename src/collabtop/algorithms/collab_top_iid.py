@@ -8,11 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.dealing import pull_balanced
-from collabtop.algorithms.elimination import settle, settle_rest
-from collabtop.algorithms.losses import scheduled_pulls, take_back
-from collabtop.algorithms.schedules import SCHEDULES, Schedule, ScheduleName
-from collabtop.algorithms.selection import collab_search
+from collabtop.algorithms.shared.allocation import pull_balanced
+from collabtop.algorithms.shared.collab_search import collab_search
+from collabtop.algorithms.shared.elimination import settle, settle_rest
+from collabtop.algorithms.shared.recovery import reclaim_hands, scheduled_pulls
+from collabtop.algorithms.shared.schedules import SCHEDULES, Schedule, ScheduleName
+from collabtop.coordination.scoreboard import Scoreboard
+from collabtop.coordination.team import Team
 from collabtop.errors import AgentsGoneError, InputError
 from collabtop.problem import Problem
 from collabtop.protocol import hashing
@@ -28,8 +30,6 @@ from collabtop.protocol.messages import (
     Ints,
     PullHand,
 )
-from collabtop.protocol.scoreboard import Scoreboard
-from collabtop.protocol.team import Team
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class CollabTopIID(Algorithm):
             if r > 0:
                 live = hand_over(team, schedule, board, open_arms=to_accept > 0)
         except AgentsGoneError:
-            live = take_back(
+            live = reclaim_hands(
                 team,
                 board,
                 schedule.pulls_so_far,

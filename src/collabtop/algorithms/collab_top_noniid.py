@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.elimination import settle, settle_rest
-from collabtop.algorithms.everyone import Everyone
-from collabtop.algorithms.schedules import ScheduleName, halving, smallest_that
+from collabtop.algorithms.shared.elimination import settle, settle_rest
+from collabtop.algorithms.shared.everyone import Everyone
+from collabtop.algorithms.shared.schedules import ScheduleName, halving, smallest_that
+from collabtop.coordination.scoreboard import Scoreboard
+from collabtop.coordination.team import Team
 from collabtop.errors import InputError
 from collabtop.problem import Problem
-from collabtop.protocol.scoreboard import Scoreboard
-from collabtop.protocol.team import Team
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,15 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.dealing import balanced_time, pull_balanced, pull_open
-from collabtop.algorithms.elimination import smallest
-from collabtop.algorithms.intervals import bounds
-from collabtop.arguments import real_number
+from collabtop.algorithms.shared.allocation import balanced_time, pull_balanced, pull_open
+from collabtop.algorithms.shared.elimination import smallest
+from collabtop.coordination.scoreboard import Scoreboard
+from collabtop.coordination.team import Team
 from collabtop.errors import InputError
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags, Ints, OpenArms, Reals
-from collabtop.protocol.scoreboard import Scoreboard
-from collabtop.protocol.team import Team
+from collabtop.stats import bounds
+from collabtop.validation import real_number
 
 _FIRST_PULLS = 8
 _GROWTH = 1.25

@@ -9,18 +9,18 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.dealing import pull_balanced
-from collabtop.algorithms.elimination import settle, settle_rest
-from collabtop.algorithms.frugal_bound import frugal_round_trips_bound, frugal_words_bound
-from collabtop.algorithms.frugal_plan import FrugalPlan, frugal_plan, smallest_frugal_horizon
-from collabtop.algorithms.losses import open_again, planned_pulls
-from collabtop.arguments import real_number
+from collabtop.algorithms.shared.allocation import pull_balanced
+from collabtop.algorithms.shared.elimination import settle, settle_rest
+from collabtop.algorithms.shared.frugal_bound import frugal_round_trips_bound, frugal_words_bound
+from collabtop.algorithms.shared.frugal_plan import FrugalPlan, frugal_plan, smallest_frugal_horizon
+from collabtop.algorithms.shared.recovery import planned_pulls, reopen_arms
+from collabtop.coordination.scoreboard import Scoreboard
+from collabtop.coordination.team import Team
 from collabtop.errors import InputError
 from collabtop.problem import Problem
 from collabtop.protocol import shuffling
 from collabtop.protocol.messages import Hand, Ints, Prune
-from collabtop.protocol.scoreboard import Scoreboard
-from collabtop.protocol.team import Team
+from collabtop.validation import real_number
 
 
 @dataclass(frozen=True)
@@ -104,5 +104,5 @@ def prune(team: Team, n: int, plan: FrugalPlan, board: Scoreboard, rng: np.rando
     had = plan.shared_pulls[0]
     for hand in hands.values():
         board.add(hand.arms, hand.means * had, had)
-    taken_back = open_again(team, board, had, lambda agent: shuffling.hand(question.seed, n, team.agents, agent))
+    taken_back = reopen_arms(team, board, had, lambda agent: shuffling.hand(question.seed, n, team.agents, agent))
     return np.concatenate([*(hand.arms for hand in hands.values()), taken_back])

@@ -9,15 +9,15 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.elimination import settle, settle_rest
-from collabtop.algorithms.everyone import Everyone
-from collabtop.algorithms.frugal_plan import noniid_plan, noniid_sizes, smallest_noniid_horizon
-from collabtop.arguments import real_number
+from collabtop.algorithms.shared.elimination import settle, settle_rest
+from collabtop.algorithms.shared.everyone import Everyone
+from collabtop.algorithms.shared.frugal_plan import noniid_plan, noniid_sizes, smallest_noniid_horizon
+from collabtop.coordination.scoreboard import Scoreboard
+from collabtop.coordination.team import Team
 from collabtop.errors import InputError
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags
-from collabtop.protocol.scoreboard import Scoreboard
-from collabtop.protocol.team import Team
+from collabtop.validation import real_number
 
 
 @dataclass(frozen=True)

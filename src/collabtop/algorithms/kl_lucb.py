@@ -10,12 +10,12 @@ import numpy as np
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.confident_top import check_confidence, guess
-from collabtop.algorithms.dealing import pull_each
-from collabtop.algorithms.intervals import edge
 from collabtop.algorithms.sar import one_agent_only
+from collabtop.algorithms.shared.allocation import pull_each
+from collabtop.coordination.scoreboard import Scoreboard
+from collabtop.coordination.team import Team
 from collabtop.problem import Problem
-from collabtop.protocol.scoreboard import Scoreboard
-from collabtop.protocol.team import Team
+from collabtop.stats import edge
 
 # The exploration rate that the authors prove their theorem with: ln(405.5 n t^1.1 / delta) + its logarithm.
 _RATE, _POWER = 405.5, 1.1

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.dealing import balanced_time, pull_balanced, pull_in_turn
-from collabtop.algorithms.elimination import settle, settle_rest
+from collabtop.algorithms.shared.allocation import balanced_time, pull_balanced, pull_in_turn
+from collabtop.algorithms.shared.elimination import settle, settle_rest
+from collabtop.coordination.scoreboard import Scoreboard
+from collabtop.coordination.team import Team
 from collabtop.errors import InputError
 from collabtop.problem import Problem
-from collabtop.protocol.scoreboard import Scoreboard
-from collabtop.protocol.team import Team
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.dealing import pull_each
-from collabtop.algorithms.elimination import settle, settle_rest
+from collabtop.algorithms.shared.allocation import pull_each
+from collabtop.algorithms.shared.elimination import settle, settle_rest
+from collabtop.coordination.scoreboard import Scoreboard
+from collabtop.coordination.team import Team
 from collabtop.errors import SettingError
 from collabtop.problem import Problem
-from collabtop.protocol.scoreboard import Scoreboard
-from collabtop.protocol.team import Team
 
 
 @dataclass(frozen=True)

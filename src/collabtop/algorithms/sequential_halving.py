@@ -8,13 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.dealing import pull_each
-from collabtop.algorithms.elimination import smallest
 from collabtop.algorithms.sar import one_agent_only
+from collabtop.algorithms.shared.allocation import pull_each
+from collabtop.algorithms.shared.elimination import smallest
+from collabtop.coordination.scoreboard import Scoreboard
+from collabtop.coordination.team import Team
 from collabtop.errors import SettingError
 from collabtop.problem import Problem
-from collabtop.protocol.scoreboard import Scoreboard
-from collabtop.protocol.team import Team
 
 
 @dataclass(frozen=True)

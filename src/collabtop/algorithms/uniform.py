@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.elimination import settle
-from collabtop.algorithms.everyone import Everyone
+from collabtop.algorithms.shared.elimination import settle
+from collabtop.algorithms.shared.everyone import Everyone
+from collabtop.coordination.scoreboard import Scoreboard
+from collabtop.coordination.team import Team
 from collabtop.problem import Problem
-from collabtop.protocol.scoreboard import Scoreboard
-from collabtop.protocol.team import Team
 
 
 @dataclass(frozen=True)

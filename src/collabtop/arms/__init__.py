@@ -1,6 +1,7 @@
 """What can be pulled."""
 
 from collabtop.arms.base import Arms as Arms
+from collabtop.arms.calls import batch as batch
 from collabtop.arms.dataset import DatasetArms as DatasetArms
 from collabtop.arms.draws import Draws as Draws
 from collabtop.arms.files import read_arms as read_arms
@@ -12,4 +13,3 @@ from collabtop.arms.simulated import BernoulliArms as BernoulliArms
 from collabtop.arms.simulated import BetaArms as BetaArms
 from collabtop.arms.simulated import HeterogeneousArms as HeterogeneousArms
 from collabtop.arms.simulated import SimulatedArms as SimulatedArms
-from collabtop.arms.trials import batch as batch

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -66,6 +68,15 @@ class Arms(ABC):
     def identity(self) -> list[Any]:
         """What makes these arms these and no others, as plain data: a checkpoint is for arms with one identity."""
         return [type(self).__name__, self.n, self.agents, self.labels]
+
+    def fingerprint(self) -> str:
+        """A short hash that identifies these arms.
+
+        >>> import collabtop as ct
+        >>> ct.BernoulliArms([0.9, 0.5]).fingerprint() == ct.BernoulliArms([0.9, 0.5]).fingerprint()
+        True
+        """
+        return hashlib.sha256(msgspec.msgpack.encode(self.identity())).hexdigest()[:16]
 
     def label(self, arm: int) -> str:
         """What to call an arm when speaking to a person."""

@@ -6,9 +6,9 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from collabtop.arms.calls import DatasetTrial
 from collabtop.arms.function import CalledArms, as_candidates, plain_data
 from collabtop.arms.policy import PullPolicy
-from collabtop.arms.trials import DatasetTrial
 from collabtop.errors import InputError
 
 

@@ -13,10 +13,10 @@ import msgspec
 import numpy as np
 
 from collabtop.arms.base import Arms, Ints, Reals
-from collabtop.arms.calling import Caller, Trial, make_caller
+from collabtop.arms.callers import Caller, Trial, make_caller
+from collabtop.arms.calls import FunctionTrial, Outcome, Try
 from collabtop.arms.draws import Draws, Halted
 from collabtop.arms.policy import PullPolicy
-from collabtop.arms.trials import FunctionTrial, Outcome, Try
 from collabtop.errors import InputError, PullError
 
 Pull = Callable[..., Any]
@@ -266,3 +266,19 @@ def _is_plain(value: Any) -> bool:
     if type(value) is dict:
         return all(type(key) is str and _is_plain(it) for key, it in value.items())
     return value is None or type(value) in (str, int, float, bool, bytes)
+
+
+def as_arms(arms: Any, pull: Pull | None = None, policy: PullPolicy | None = None) -> Arms:
+    """Arms as they are, or candidates and a function made into arms."""
+    if isinstance(arms, Arms):
+        if pull is not None:
+            raise InputError("pull goes with a list of candidates; these arms know how they are pulled")
+        if policy is not None:
+            raise InputError("policy goes with pull; give it to the arms: FunctionArms(..., policy=...)")
+        return arms
+    if pull is not None:
+        return FunctionArms(arms, pull, policy=policy)
+    raise InputError(
+        f"arms is a {type(arms).__name__}, but arms are needed: BernoulliArms(means) to simulate, "
+        "or a list of candidates of your own with pull=, the function that tries one"
+    )

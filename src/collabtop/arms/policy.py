@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from collabtop.arguments import whole_number
 from collabtop.errors import InputError
+from collabtop.validation import whole_number
 
 Failures = Literal["raise", "zero", "skip"]
 

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from collabtop.arguments import positive_number
 from collabtop.arms.base import Arms, Ints, Reals
 from collabtop.arms.draws import Draws
 from collabtop.errors import InputError
 from collabtop.problem import as_means
+from collabtop.validation import positive_number
 
 _CHUNK = 1 << 20
 _FEW = 6

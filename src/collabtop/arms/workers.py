@@ -12,8 +12,8 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from collabtop.arms.calls import Outcome, Try, attempt
 from collabtop.arms.policy import PullPolicy
-from collabtop.arms.trials import Outcome, Try, attempt
 from collabtop.errors import InputError, PullError
 
 _READY = "ready"

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 import collabtop as ct
-from collabtop.algorithms.catalogue import algorithm_options
+from collabtop.algorithms.registry import algorithm_options
 from collabtop.cli.output import examples, print_json, print_tables
 
 # What a limited algorithm refuses, by what the limit is called.

@@ -13,9 +13,9 @@ from collabtop.cli.errors import resumable
 from collabtop.cli.output import examples, path_to_save, print_json, print_tables, save_json
 from collabtop.cli.run_options import Json, ProgressOption, WatchOption, wants_progress
 from collabtop.events import Event, Listening, SiteChanged
-from collabtop.result import Result
-from collabtop.sites.settings import coordinate as run_over_sites
-from collabtop.sites.settings import is_over, read_run
+from collabtop.runs.result import Result
+from collabtop.runs.sites_run import coordinate as run_over_sites
+from collabtop.runs.sites_run import is_over, read_run
 
 coordinate_examples = examples(
     "collabtop coordinate run.toml --listen 0.0.0.0:7443 --cert certs/coordinator.pem",

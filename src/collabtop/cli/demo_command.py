@@ -9,9 +9,9 @@ import typer
 
 import collabtop as ct
 from collabtop.cli.output import examples, print_json, print_tables
-from collabtop.report.comparison import comparison_row, comparison_table
-from collabtop.report.pictures import picture_path, save_picture
-from collabtop.report.settling_bars import SettlingBars
+from collabtop.display.comparison import comparison_row, comparison_table
+from collabtop.display.live_arms_bars import SettlingBars
+from collabtop.reproduction.save import picture_path, save_picture
 
 demo_examples = examples("collabtop demo", "collabtop demo --seed 3 --out demo.png", "collabtop demo --json")
 
@@ -34,7 +34,7 @@ def demo(
         for algorithm in (ct.CollabTopIID(schedule="full"), ct.KZZ())
     ]
     if picture is not None:
-        from collabtop.report.settling import settling_figure  # Matplotlib takes longer to load than a run
+        from collabtop.display.live_arms_figure import settling_figure  # Matplotlib takes longer to load than a run
 
         save_picture(settling_figure(results), picture)
     if json:

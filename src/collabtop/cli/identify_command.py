@@ -27,7 +27,7 @@ from collabtop.cli.run_options import (
     WatchOption,
     make_policy,
     make_team,
-    told_if_known,
+    notice_if_finished,
     wants_progress,
 )
 
@@ -110,7 +110,7 @@ def identify(
         forecast = ct.dry_run(source, m, **limits)
         print_json(forecast) if json else print_tables(forecast)
         return
-    with resumable() if checkpoint else nullcontext(), told_if_known(checkpoint) if checkpoint else nullcontext():
+    with resumable() if checkpoint else nullcontext(), notice_if_finished(checkpoint) if checkpoint else nullcontext():
         result = ct.identify(
             source,
             m,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from collabtop.algorithms.catalogue import algorithm_options, available_algorithms
+from collabtop.algorithms.registry import algorithm_options, available_algorithms
 from collabtop.errors import InputError
 
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}

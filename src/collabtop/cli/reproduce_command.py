@@ -13,7 +13,7 @@ import collabtop as ct
 from collabtop.cli.errors import resumable
 from collabtop.cli.output import examples, print_json, print_tables
 from collabtop.errors import FileError, InputError
-from collabtop.report.reproduction import Reproduction, Settings, measure, write_report
+from collabtop.reproduction.report import Reproduction, Settings, measure, write_report
 
 reproduce_examples = examples(
     "collabtop reproduce --quick",

@@ -25,7 +25,7 @@ from collabtop.cli.run_options import (
     WatchOption,
     make_policy,
     make_team,
-    told_if_known,
+    notice_if_finished,
     wants_progress,
 )
 
@@ -63,12 +63,12 @@ def resume(
     if means is not None:
         given["arms"] = ct.read_arms(means)
     if csv is not None:
-        from collabtop.checkpoint import read_header
+        from collabtop.runs.checkpoint import read_header
 
         given["arms"] = ct.read_rewards(csv, replay=replay, dealt_to=read_header(checkpoint).agents)
     if pull is not None:
         given |= {"pull": load("--pull", pull), "policy": make_policy(retries, wait, time_limit, failures)}
-    with resumable(), told_if_known(checkpoint):
+    with resumable(), notice_if_finished(checkpoint):
         result = ct.resume(
             checkpoint, **given, team=make_team(team, address), progress=wants_progress(progress), watch=watch
         )

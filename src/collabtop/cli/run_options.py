@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 import collabtop as ct
-from collabtop.checkpoint import is_finished
+from collabtop.runs.checkpoint import is_finished
 
 
 class TeamName(StrEnum):
@@ -57,7 +57,7 @@ def make_team(team: TeamName, address: str | None) -> str | ct.Team:
 
 
 @contextmanager
-def told_if_known(checkpoint: Path) -> Iterator[None]:
+def notice_if_finished(checkpoint: Path) -> Iterator[None]:
     """Say, on stderr, that a checkpoint held the answer already: whoever changed a function wants to know."""
     known = is_finished(checkpoint)
     yield

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from collabtop.cli.output import examples, print_json, print_tables
-from collabtop.report.log_table import log_tables, summarize
+from collabtop.display.log_table import log_tables, summarize
 
 show_examples = examples("collabtop show run.ctlog", "collabtop show run.ctlog --json")
 

@@ -12,7 +12,7 @@ import typer
 from collabtop.cli.errors import resumable
 from collabtop.cli.output import examples, print_json, print_tables
 from collabtop.cli.run_options import AddressOption
-from collabtop.report.points_table import points_table
+from collabtop.display.points_table import points_table
 from collabtop.studies.files import read_study
 
 study_examples = examples(

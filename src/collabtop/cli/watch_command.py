@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from collabtop.cli.output import examples
-from collabtop.watching import has_screen, need_watch_extra
+from collabtop.runs.watch_page import has_screen, need_watch_extra
 
 watch_examples = examples(
     "collabtop watch run.ctlog",
@@ -34,7 +34,7 @@ def watch(
 ) -> None:
     """Show runs in the browser, live and after they ended; Ctrl-C ends the page, never a run."""
     need_watch_extra()
-    from collabtop.watch.serving import Page, runs_in
+    from collabtop.watch.serve import Page, runs_in
 
     page = Page(runs_in([source]), host=host, port=port, token=token)
     typer.echo(f"{source} is shown at {page.url} (Ctrl-C ends it)", err=True)

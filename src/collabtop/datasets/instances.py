@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collabtop.arguments import real_number, whole_number
 from collabtop.arms import BernoulliArms, HeterogeneousArms
 from collabtop.datasets.order import scrambled
 from collabtop.errors import InputError
+from collabtop.validation import real_number, whole_number
 
 Reals = NDArray[np.float64]
 

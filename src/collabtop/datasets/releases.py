@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from collabtop.arguments import whole_number
 from collabtop.arms import BernoulliArms, HeterogeneousArms
 from collabtop.datasets.layout import Release, open_release
 from collabtop.errors import InputError
+from collabtop.validation import whole_number
 
 if TYPE_CHECKING:
     from collabtop.datasets.ratings import Totals

@@ -13,7 +13,6 @@ from collabtop.arms import Arms, Draws
 from collabtop.errors import ProtocolError
 from collabtop.problem import Problem
 from collabtop.protocol import hashing, sampling, shuffling
-from collabtop.protocol.coarse import NoiseGauge, coarse_means
 from collabtop.protocol.messages import (
     TIES_BEFORE,
     Accepted,
@@ -42,6 +41,7 @@ from collabtop.protocol.messages import (
     Values,
     Window,
 )
+from collabtop.protocol.rounding import NoiseGauge, coarse_means
 
 _FEW = 16
 _NO_ARMS = np.empty(0, np.int64)

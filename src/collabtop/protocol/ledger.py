@@ -87,7 +87,7 @@ class Round(msgspec.Struct, frozen=True):
     round_trips: int
 
 
-class Transport(msgspec.Struct):
+class TransportStats(msgspec.Struct):
     """What getting messages across took: no part of what must be equal between teams.
 
     It is of this process: one that goes on from a log starts at zero, and what is read back from the log is not in it.
@@ -122,7 +122,7 @@ class Ledger(msgspec.Struct, frozen=True):
     entries: tuple[Entry, ...]
     round_trips: int
     """Times the coordinator had to wait for replies."""
-    transport: Transport
+    transport: TransportStats
 
     @property
     def words(self) -> int:
@@ -176,7 +176,7 @@ class Meter:
         self._rounds: list[_OpenRound] = []
         self._early: _OpenRound | None = _OpenRound("", 0, agents)
         self._time_before = 0
-        self.transport = Transport()
+        self.transport = TransportStats()
 
     def begin_round(self, phase: str, live: int) -> None:
         """Count what follows in a new round; what was said before the first one belongs to it."""

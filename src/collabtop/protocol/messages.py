@@ -44,38 +44,38 @@ class Message(
     """Fields that follow from what all know, and so cost no word."""
 
 
-class Deal(Message, frozen=True, tag=True):
+class Deal(Message, frozen=True, tag="Deal"):
     """Work out your hand: the arms that the hash with these coefficients gives you."""
 
     coefficients: Ints
 
 
-class Held(Message, frozen=True, tag=True):
+class Held(Message, frozen=True, tag="Held"):
     """How many arms the agent holds (the paper's |I_r^k|)."""
 
     size: int
 
 
-class PullHand(Message, frozen=True, tag=True):
+class PullHand(Message, frozen=True, tag="PullHand"):
     """Pull each arm you hold that many times, and order them by their means."""
 
     times: int
 
 
-class Sample(Message, frozen=True, tag=True):
+class Sample(Message, frozen=True, tag="Sample"):
     """Show some of your values around the place where rank `rank` of all `total` would be."""
 
     rank: int
     total: int
 
 
-class Values(Message, frozen=True, tag=True):
+class Values(Message, frozen=True, tag="Values"):
     """The values asked for, in ascending order."""
 
     values: Reals
 
 
-class Narrow(Message, frozen=True, tag=True):
+class Narrow(Message, frozen=True, tag="Narrow"):
     """Show (some of) your values after `low` and up to `high`.
 
     A place says where the agent's values equal to that bound belong: `TIES_BEFORE` or `TIES_AFTER` it,
@@ -92,7 +92,7 @@ TIES_BEFORE = -1
 TIES_AFTER = -2
 
 
-class Window(Message, frozen=True, tag=True):
+class Window(Message, frozen=True, tag="Window"):
     """The agent's places `start` to `stop` lie between the bounds, with (some of) the values there."""
 
     start: int
@@ -100,20 +100,20 @@ class Window(Message, frozen=True, tag=True):
     values: Reals
 
 
-class CountTies(Message, frozen=True, tag=True):
+class CountTies(Message, frozen=True, tag="CountTies"):
     """The border runs through arms that all have this value: how many of yours do?"""
 
     value: float
 
 
-class Tied(Message, frozen=True, tag=True):
+class Tied(Message, frozen=True, tag="Tied"):
     """How many of the agent's values are smaller, and how many are equal."""
 
     below: int
     equal: int
 
 
-class Border(Message, frozen=True, tag=True):
+class Border(Message, frozen=True, tag="Border"):
     """The means ranked m_r and m_r + 1, and how many of the agent's arms rank m_r or better."""
 
     upper: float
@@ -121,26 +121,26 @@ class Border(Message, frozen=True, tag=True):
     top: int
 
 
-class Cut(Message, frozen=True, tag=True):
+class Cut(Message, frozen=True, tag="Cut"):
     """Keep that many of your arms, those with the smallest gaps; settle the others."""
 
     keep: int
 
 
-class Accepted(Message, frozen=True, tag=True):
+class Accepted(Message, frozen=True, tag="Accepted"):
     """How many of the settled arms the agent accepted (the paper's |A_r^k|)."""
 
     count: int
 
 
-class HandOver(Message, frozen=True, tag=True):
+class HandOver(Message, frozen=True, tag="HandOver"):
     """Hand over the arms you accepted and, if `live`, the ones still open; `used` is the time gone by."""
 
     live: bool
     used: int
 
 
-class Prune(Message, frozen=True, tag=True):
+class Prune(Message, frozen=True, tag="Prune"):
     """Take your hand of the shuffle with this seed, prune it stage by stage on your own, hand over the rest.
 
     In stage j, pull each arm you hold until it has had `pulls[j]`, then keep the best `sizes[j]`.
@@ -151,7 +151,7 @@ class Prune(Message, frozen=True, tag=True):
     pulls: Ints
 
 
-class Hand(Message, frozen=True, tag=True):
+class Hand(Message, frozen=True, tag="Hand"):
     """The agent's open arms and accepted arms, with their means."""
 
     arms: Ints
@@ -160,27 +160,27 @@ class Hand(Message, frozen=True, tag=True):
     accepted_means: Reals
 
 
-class Pull(Message, frozen=True, tag=True):
+class Pull(Message, frozen=True, tag="Pull"):
     """Pull these arms (None: all) so many times each: one number for all of them, or one an arm."""
 
     arms: Ints | None
     times: Ints
 
 
-class Means(Message, frozen=True, tag=True):
+class Means(Message, frozen=True, tag="Means"):
     """The mean of the pulls just made, for each arm that was pulled at all."""
 
     means: Reals
 
 
-class OpenArms(Message, frozen=True, tag=True):
+class OpenArms(Message, frozen=True, tag="OpenArms"):
     """So many arms are still open, and each is to be pulled so many times."""
 
     count: int
     times: int
 
 
-class PullOpen(Message, frozen=True, tag=True):
+class PullOpen(Message, frozen=True, tag="PullOpen"):
     """Keep the open arms that survived (None: all of them), pull each so many times, send coarse means.
 
     Rounding may add a share of `coarseness` to the sampling variance of a mean.
@@ -191,7 +191,7 @@ class PullOpen(Message, frozen=True, tag=True):
     coarseness: float
 
 
-class CoarseMeans(Message, frozen=True, tag=True):
+class CoarseMeans(Message, frozen=True, tag="CoarseMeans"):
     """The means of the pulls just made, in `steps` from 0 to 1 (packed), or exact where noise is no excuse."""
 
     steps: int

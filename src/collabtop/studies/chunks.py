@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager
 import msgspec
 import numpy as np
 
-from collabtop.result import Result
-from collabtop.run import identify
+from collabtop.runs.identification import identify
+from collabtop.runs.result import Result
 from collabtop.studies.grid import Point, Study
 from collabtop.studies.table import Row, options_text
 

@@ -12,13 +12,13 @@ from typing import Any
 
 from collabtop import datasets
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.catalogue import make_algorithm
-from collabtop.arguments import real_number
+from collabtop.algorithms.registry import make_algorithm
 from collabtop.arms import BernoulliArms, HeterogeneousArms, SimulatedArms, read_arms
 from collabtop.errors import FileError, InputError, reason
 from collabtop.problem import as_means
 from collabtop.studies.grid import Study
 from collabtop.studies.toml_lines import Key, line_of
+from collabtop.validation import real_number
 
 _KEYS = ("arms", "algorithms", "m", "agents", "horizon", "runs", "seed")
 _NEEDED = ("arms", "algorithms", "horizon")

@@ -13,11 +13,11 @@ import msgspec
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.catalogue import make_algorithm
-from collabtop.arguments import whole_number
+from collabtop.algorithms.registry import make_algorithm
 from collabtop.arms import SimulatedArms
 from collabtop.errors import InputError
-from collabtop.run import check_run_arguments
+from collabtop.runs.identification import check_run_arguments
+from collabtop.validation import whole_number
 
 if TYPE_CHECKING:
     from collabtop.studies.table import StudyTable

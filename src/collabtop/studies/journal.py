@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from collabtop.errors import FileError
-from collabtop.protocol.locking import lock_file
+from collabtop.runlog.file import lock_file
 
 
 class Journal:

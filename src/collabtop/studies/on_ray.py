@@ -11,7 +11,7 @@ from collabtop.errors import CollabtopError, InputError, StudyError
 from collabtop.studies.chunks import Chunk, Made, run_chunk
 from collabtop.studies.grid import Study
 from collabtop.studies.table import Row
-from collabtop.teams.ray_cluster import Cluster, add_folders, joined_cluster, module_folders, reason
+from collabtop.teams.ray.cluster import Cluster, add_folders, joined_cluster, module_folders, reason
 
 _RETRIES = 3
 """How often a task is made again when its process or node is lost."""

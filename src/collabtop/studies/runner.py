@@ -20,15 +20,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import collabtop
-from collabtop.arguments import whole_number
 from collabtop.errors import FileError, InputError, StudyError, reason
-from collabtop.result import Result
+from collabtop.runs.result import Result
 from collabtop.studies.chunks import Chunk, Made, Makers, identify_at, run_chunk
 from collabtop.studies.grid import Study
 from collabtop.studies.journal import Journal
 from collabtop.studies.on_ray import on_ray
 from collabtop.studies.table import Row, StudyTable, options_text, points_csv, write_whole
-from collabtop.teams.ray_cluster import require_ray
+from collabtop.teams.ray.cluster import require_ray
+from collabtop.validation import whole_number
 
 _CHUNK = 20
 _CHUNK_SIZE = 2_000_000  # arms times agents: large runs go one by one, so that Ctrl-C never waits for twenty

@@ -11,9 +11,9 @@ from typing import Protocol
 from collabtop.arms import Arms
 from collabtop.arms.base import Ints, Reals
 from collabtop.arms.draws import Halted
+from collabtop.coordination.team import Team
 from collabtop.protocol.agent import Agent, Setup
 from collabtop.protocol.messages import Reply, Request
-from collabtop.protocol.team import Team
 
 _GRACE = 1.0
 """Seconds that pulls under way get to finish when somebody wants to stop."""

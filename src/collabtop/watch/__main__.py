@@ -1,4 +1,4 @@
-"""The page of a run that is going on, in a process of its own: started by `collabtop.watching`.
+"""The page of a run that is going on, in a process of its own: started by `collabtop.runs.watch_page`.
 
 It prints its address, then reads paths of logs to show, one a line. When its starter is gone (no more lines) and nobody
 looks at the page any more, it ends. Its folder goes with it; what a page that was killed left behind, the next one
@@ -15,9 +15,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from collabtop.protocol.locking import is_in_use, lock_file
+from collabtop.runlog.file import is_in_use, lock_file
 from collabtop.watch.runs import Runs
-from collabtop.watch.serving import Page
+from collabtop.watch.serve import Page
 
 _SECONDS_ALONE = 20.0
 _MARK = "page"

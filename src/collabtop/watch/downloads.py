@@ -7,8 +7,8 @@ import io
 
 import msgspec
 
-from collabtop.protocol.scoreboard import OPEN
-from collabtop.report.result_table import TableRow, interval
+from collabtop.coordination.scoreboard import OPEN
+from collabtop.display.result_table import TableRow, interval
 from collabtop.watch.runs import WatchedRun
 
 _VERDICTS = ("open", "accepted", "rejected", "settled inside an agent")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from collabtop.errors import FileError, reason
-from collabtop.protocol.log import Record, read_more_records, read_records
+from collabtop.runlog.format import Record, read_more_records, read_records
 
 _MOST = 8 << 20
 """Bytes read at a time: a long log is shown piece by piece, and never held as a whole."""
@@ -17,7 +17,7 @@ class LogFollower:
     """Gives the records of a log as they are added; a torn last one is waited for.
 
     >>> import tempfile
-    >>> from collabtop.protocol.log import Finished, RunLog
+    >>> from collabtop.runlog.file import Finished, RunLog
     >>> path = Path(tempfile.mkdtemp()) / "run.ctlog"
     >>> log, follower = RunLog(path), LogFollower(path)
     >>> follower.read()

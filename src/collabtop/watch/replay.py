@@ -15,18 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.catalogue import make_algorithm
+from collabtop.algorithms.registry import make_algorithm
 from collabtop.arms import Arms, Draws
 from collabtop.arms.draws import coordinator_rng
+from collabtop.coordination.scoreboard import ACCEPTED, OPEN, REJECTED, Columns, Scoreboard, boards_made
+from collabtop.coordination.team import Team
 from collabtop.errors import CollabtopError, ProtocolError
 from collabtop.problem import Problem
 from collabtop.protocol import wire
 from collabtop.protocol.agent import Setup
 from collabtop.protocol.ledger import Meter
-from collabtop.protocol.log import Exchange, Header
 from collabtop.protocol.messages import Ints, Message, Reals, Reply, Request
-from collabtop.protocol.scoreboard import ACCEPTED, OPEN, REJECTED, Columns, Scoreboard, boards_made
-from collabtop.protocol.team import Team
+from collabtop.runlog.format import Exchange, Header
 
 INSIDE = 3
 """The verdict of an arm that was settled inside an agent: the coordinator is not told when, nor how."""
@@ -47,10 +47,10 @@ class Replay:
 
     The algorithm runs in a thread of its own, but never at the same time as the caller: `take` returns when it asks
     the next question, or is done. What it has learnt may be looked at in between. A run that went on without agents
-    that were lost is followed with `may_lose`.
+    that were lost is followed with `tolerates_loss`.
     """
 
-    def __init__(self, header: Header, *, may_lose: bool = False) -> None:
+    def __init__(self, header: Header, *, tolerates_loss: bool = False) -> None:
         self.header = header
         self.mirrored = 2 * header.m > header.n
         self.problem = Problem(
@@ -62,7 +62,7 @@ class Replay:
         """Why it cannot be told how the run thought, where it cannot."""
         self.done = False
         self._board: Scoreboard | None = None
-        self._team = _ReplayTeam(self, may_lose=may_lose)
+        self._team = _ReplayTeam(self, tolerates_loss=tolerates_loss)
         try:
             algorithm = make_algorithm(header.algorithm, **header.options)
         except CollabtopError:
@@ -171,8 +171,8 @@ class _Closed(BaseException):
 class _ReplayTeam(Team):
     """Answers from the log, and waits where it ends."""
 
-    def __init__(self, replay: Replay, *, may_lose: bool) -> None:
-        self._replay, self.may_lose = replay, may_lose
+    def __init__(self, replay: Replay, *, tolerates_loss: bool) -> None:
+        self._replay, self.tolerates_loss = replay, tolerates_loss
         self.answers: SimpleQueue[Exchange | None] = SimpleQueue()
         self.at_question: SimpleQueue[None] = SimpleQueue()
         self.pending: Sequence[Request] = ()

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Literal
 
 from collabtop.errors import FileError
-from collabtop.protocol.locking import is_in_use
-from collabtop.protocol.log import Exchange, Header, Record
-from collabtop.result import Observed, Result
+from collabtop.runlog.file import is_in_use
+from collabtop.runlog.format import Exchange, Header, Record
+from collabtop.runs.result import Observed, Result
+from collabtop.watch.baselines import Order, Rival, order_of, rival_of
 from collabtop.watch.follow import LogFollower
+from collabtop.watch.log_state import Tally, lost_in
 from collabtop.watch.replay import Replay
-from collabtop.watch.tally import Tally, lost_in
-from collabtop.watch.yardsticks import Order, Rival, order_of, rival_of
 
 Status = Literal["waiting", "reading", "running", "stopped", "finished", "unreadable"]
 
@@ -101,7 +101,7 @@ class WatchedRun:
             self.replay.take(record)
         self.tally.take(record)
         if self._closer and isinstance(record, Header):
-            self.replay = Replay(record, may_lose=self._may_lose)
+            self.replay = Replay(record, tolerates_loss=self._may_lose)
             threading.Thread(target=self._find_rival, args=(record, self.version), daemon=True).start()
 
     def _begin_again(self, *, closer: bool, rewind: bool = True) -> None:

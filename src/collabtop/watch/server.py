@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from collabtop.watch.access import Guard
+from collabtop.watch.auth import Guard
 from collabtop.watch.downloads import as_csv, as_json
 from collabtop.watch.runs import Runs, WatchedRun
 from collabtop.watch.views import Sections, changes, summary, view

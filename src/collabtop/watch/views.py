@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from collabtop.coordination.scoreboard import ACCEPTED, OPEN, REJECTED
 from collabtop.errors import InputError
-from collabtop.protocol.log import Header
-from collabtop.protocol.scoreboard import ACCEPTED, OPEN, REJECTED
+from collabtop.runlog.format import Header
 from collabtop.watch.replay import Counts
 from collabtop.watch.runs import WatchedRun
 

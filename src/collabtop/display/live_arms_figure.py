@@ -1,0 +1,121 @@
+"""The picture of the arms being settled: live arms and words, round by round, one line an algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from collabtop.display.round_outcomes import RoundOutcome, round_outcomes
+from collabtop.runs.result import Result
+
+# Each with a marker, a line and a size of its own: told apart in grey, by the colour-blind, and where two
+# runs leave the same number of arms and so lie on top of each other.
+_STYLES: tuple[dict[str, Any], ...] = (
+    {
+        "color": "#2171b5",
+        "marker": "o",
+        "linestyle": "-",
+        "linewidth": 2.6,
+        "markersize": 9,
+        "markerfacecolor": "white",
+    },
+    {"color": "#a63603", "marker": "s", "linestyle": "--", "linewidth": 1.4, "markersize": 4},
+    {"color": "#238b45", "marker": "^", "linestyle": "-.", "linewidth": 1.4, "markersize": 6},
+    {"color": "#54278f", "marker": "D", "linestyle": ":", "linewidth": 1.4, "markersize": 4},
+)
+_TEXT: dict[str, Any] = {"fontsize": 9}
+
+
+def settling_figure(results: Sequence[Result]) -> Figure:
+    """Draw how the arms were settled, and what was said for it, in one figure for one or several runs.
+
+    >>> import collabtop as ct
+    >>> arms = ct.BernoulliArms([0.9, 0.5, 0.1, 0.2])
+    >>> result = ct.identify(arms, m=1, agents=2, horizon=400, seed=1)
+    >>> settling_figure([result]).savefig("settling.png")                               # doctest: +SKIP
+    """
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    live, words = figure.subplots(1, 2)
+    for place, result in enumerate(results):
+        steps, style = round_outcomes(result), _STYLES[place % len(_STYLES)]
+        _draw_live(live, result, steps, style)
+        _draw_words(words, result, steps, style)
+    _finish_live(live, results)
+    _finish_words(words)
+    for axes in (live, words):
+        _tidy(axes)
+    figure.suptitle(_setting(results), fontsize=10, color="0.35")
+    return figure
+
+
+def _setting(results: Sequence[Result]) -> str:
+    """What the runs have in common, where they have it."""
+    settings = {(it.m, it.n, it.agents, it.horizon) for it in results}
+    if len(settings) != 1:
+        return ""
+    m, n, agents, horizon = settings.pop()
+    return f"best {m} of {n:,} arms, {agents} agents, {horizon:,} time steps"
+
+
+def _draw_live(axes: Axes, result: Result, steps: list[RoundOutcome], style: dict[str, Any]) -> None:
+    counts = [result.n, *(step.kept for step in steps)]
+    axes.plot(range(len(counts)), counts, label=result.algorithm, clip_on=False, **style)
+    local = sum(step.phase == "local" for step in steps)
+    if local:
+        axes.axvspan(0, local, color=style["color"], alpha=0.1, linewidth=0)
+        where = f"{result.algorithm}:\nrounds inside\nthe agents"
+        axes.text(local / 2, 1.3, where, ha="center", color=style["color"], **_TEXT)
+
+
+def _draw_words(axes: Axes, result: Result, steps: list[RoundOutcome], style: dict[str, Any]) -> None:
+    totals = list(accumulate((step.words for step in steps), initial=0))
+    axes.plot(range(len(totals)), totals, label=result.algorithm, clip_on=False, **style)
+    axes.annotate(
+        f"{result.algorithm}: {totals[-1]:,} words",
+        (len(totals) - 1, totals[-1]),
+        xytext=(0, 10),
+        textcoords="offset points",
+        ha="right",
+        color=style["color"],
+        **_TEXT,
+    )
+
+
+def _finish_live(axes: Axes, results: Sequence[Result]) -> None:
+    axes.set_yscale("symlog", linthresh=1)  # a log scale that reaches the end, where no arm is left
+    ticks = [0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000]
+    most = max((result.n for result in results), default=1)
+    axes.set_yticks([tick for tick in ticks if tick <= most])
+    axes.set_ylim(0, 1.3 * most)
+    axes.yaxis.set_major_formatter(_thousands())
+    axes.set_ylabel("live arms (log scale down to 1)")
+    axes.set_title("Arms still open")
+    axes.legend(loc="upper right", frameon=False)
+
+
+def _finish_words(axes: Axes) -> None:
+    axes.margins(y=0.15)  # room for what is written above the lines
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(_thousands())
+    axes.set_ylabel("words sent so far, both directions")
+    axes.set_title("Communication")
+
+
+def _tidy(axes: Axes) -> None:
+    axes.set_xlabel("rounds finished")
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="0.9", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def _thousands() -> FuncFormatter:
+    return FuncFormatter(lambda value, _: f"{value:,.0f}")

@@ -1,0 +1,92 @@
+"""One run in one picture: candidates settled over rounds, estimates with intervals, words by round."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from collabtop.display.result_table import ResultTable, TableRow
+from collabtop.display.round_outcomes import RoundOutcome, round_outcomes
+from collabtop.runs.result import Result
+
+_PARTS = (
+    ("kept", "still open", "#6baed6"),
+    ("accepted", "accepted", "#238b45"),
+    ("rejected", "rejected", "#d94801"),
+    ("inside", "settled inside an agent", "#bdbdbd"),
+)
+_COLOURS = {"accepted": "#238b45", "rejected": "#d94801"}
+_SHOWN = 25
+_LONGEST = 34
+
+
+def result_figure(result: Result) -> Figure:
+    """Draw a run; the figure is a Matplotlib `Figure` of its own, no window opens.
+
+    >>> import collabtop as ct
+    >>> arms = ct.BernoulliArms([0.9, 0.5, 0.1, 0.2])
+    >>> figure = result_figure(ct.identify(arms, m=1, agents=2, horizon=400, algorithm="kzz", seed=1))
+    >>> len(figure.axes)
+    3
+    """
+    rows = [row for row in ResultTable(result).rows if row.mean is not None][:_SHOWN]
+    figure = Figure(figsize=(12, max(3.8, 0.22 * len(rows) + 1.2)), layout="constrained")
+    FigureCanvasAgg(figure)
+    settled, estimates, words = figure.subplots(1, 3, width_ratios=(1, 1.5, 1))
+    steps = round_outcomes(result)
+    _draw_settled(settled, steps)
+    _draw_estimates(estimates, rows, result.n)
+    _draw_words(words, result)
+    for axes in (settled, words):
+        axes.set_xlabel("round")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    for axes in (settled, estimates, words):
+        axes.spines[["top", "right"]].set_visible(False)
+    title = f"best {result.m} of {result.n:,} by {result.algorithm}, {result.agents} agents, {result.pulls:,} pulls"
+    figure.suptitle(title, fontsize=10, color="0.35")
+    return figure
+
+
+def _draw_settled(axes: Axes, steps: list[RoundOutcome]) -> None:
+    rounds, below = [step.round for step in steps], [0.0] * len(steps)
+    for name, meaning, colour in _PARTS:
+        heights = [float(getattr(step, name)) for step in steps]
+        if any(heights):
+            axes.bar(rounds, heights, bottom=below, color=colour, label=meaning)
+        below = [base + height for base, height in zip(below, heights, strict=True)]
+    axes.set_ylabel("candidates open when the round began")
+    axes.set_title("What became of them")
+    if steps:
+        axes.legend(frameon=False, fontsize=8)
+
+
+def _draw_estimates(axes: Axes, rows: list[TableRow], n: int) -> None:
+    for place, row in enumerate(rows):
+        mean, colour = row.mean or 0.0, _COLOURS[row.verdict]
+        if row.low is not None and row.high is not None:
+            axes.plot([row.low, row.high], [place, place], color=colour, linewidth=2, solid_capstyle="butt")
+        axes.plot([mean], [place], "o" if row.verdict == "accepted" else "s", color=colour, markersize=4)
+    axes.set_yticks(range(len(rows)), [_short(row.label) for row in rows], fontsize=7)
+    axes.invert_yaxis()
+    axes.set_xlabel("mean reward, with its 95% interval")
+    of_all = "" if len(rows) == n else f" ({len(rows)} of {n:,}, those settled last)"
+    axes.set_title(f"Estimates{of_all}", fontsize=11)
+    axes.grid(axis="x", color="0.9", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def _draw_words(axes: Axes, result: Result) -> None:
+    axes.bar([one.round for one in result.rounds], [one.words for one in result.rounds], color="#6a51a3")
+    axes.set_ylabel("words")
+    axes.set_title(f"Words by round ({result.words:,} in all)", fontsize=11)
+
+
+def _short(label: str) -> str:
+    # A dollar would begin a formula.
+    label = label.replace("$", r"\$")
+    if len(label) <= _LONGEST:
+        return label
+    half = _LONGEST // 2  # labels that begin alike often end differently
+    return f"{label[: half - 1].rstrip()} … {label[-half:].lstrip()}"

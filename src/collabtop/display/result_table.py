@@ -1,0 +1,150 @@
+"""A result candidate by candidate: for print, for notebooks, as a data frame."""
+
+from __future__ import annotations
+
+import html
+import math
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from collabtop.coordination.scoreboard import Estimate
+from collabtop.errors import InputError
+from collabtop.runs.result import Result
+
+_Z = 1.959963984540054
+_SHOWN = 30
+
+
+class TableRow(msgspec.Struct, frozen=True):
+    """One candidate, as far as the coordinator knows it; None where it does not."""
+
+    rank: int | None
+    """Place in the answer, 1 for the best."""
+    arm: int
+    label: str
+    verdict: str
+    round: int | None
+    """The round that settled it."""
+    phase: str | None
+    mean: float | None
+    low: float | None
+    """The 95% interval of its mean, for itself alone."""
+    high: float | None
+    pulls: int | None
+    failed: int
+    """Pulls that failed for good."""
+
+
+class ResultTable:
+    """All candidates of a result: the answer first, then those settled last.
+
+    `print` shows it, a notebook renders it, `rows` holds it.
+
+    >>> import collabtop as ct
+    >>> arms = ct.BernoulliArms([0.9, 0.5, 0.1], labels=["a", "b", "c"])
+    >>> table = ct.identify(arms, m=1, agents=2, horizon=300, algorithm="uniform", seed=7).table()
+    >>> [(row.label, row.verdict, row.pulls) for row in table.rows]
+    [('a', 'accepted', 200), ('b', 'rejected', 200), ('c', 'rejected', 200)]
+    """
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+        ranks = {arm: rank for rank, arm in enumerate(result.top_indices, 1)}
+        rows = [_row(result, one, ranks.get(one.arm)) for one in result.estimates]
+        self.rows = sorted(rows, key=_order)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __rich__(self) -> Table:
+        it = self._result
+        table = Table(
+            title=f"{it.n:,} candidates, the best {it.m} by {it.algorithm}", caption=_left_out(len(self.rows), "rows")
+        )
+        for name in _columns(it):
+            table.add_column(name, justify="left" if name in ("candidate", "verdict", "settled") else "right")
+        for row in self.rows[:_SHOWN]:
+            table.add_row(*(escape(cell) for cell in _cells(row, it)))
+        return table
+
+    def __str__(self) -> str:
+        console = Console(width=110, force_terminal=False, color_system=None, highlight=False)
+        with console.capture() as captured:
+            console.print(self)
+        return captured.get().rstrip()
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in _columns(self._result))
+        body = "".join(
+            f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in _cells(row, self._result))}</tr>"
+            for row in self.rows[:_SHOWN]
+        )
+        more = _left_out(len(self.rows), "candidates") or ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more and f'<p>{more}</p>'}"
+
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """The rows as a data frame of pandas or polars, whichever is there."""
+        columns = {name: [getattr(row, name) for row in self.rows] for name in TableRow.__struct_fields__}
+        if library not in (None, "pandas", "polars"):
+            raise InputError(f"library is {library!r}, but 'pandas' or 'polars' is needed")
+        for name in ("pandas", "polars") if library is None else (library,):
+            with suppress(ImportError):
+                return import_module(name).DataFrame(columns)
+        wanted = library or "pandas or polars"
+        raise InputError(f"a data frame needs {wanted}, which is not installed: pip install {library or 'pandas'}")
+
+
+def interval(mean: float, pulls: int) -> tuple[float, float]:
+    """The 95% interval of a mean of rewards in [0, 1] (Wilson's; 0/1 rewards are the noisiest, so it holds for all).
+
+    >>> low, high = interval(0.5, 100)
+    >>> round(low, 3), round(high, 3)
+    (0.404, 0.596)
+    """
+    share = _Z * _Z / pulls
+    middle = (mean + share / 2) / (1 + share)
+    reach = _Z / (1 + share) * math.sqrt(max(0.0, mean * (1 - mean)) / pulls + share / (4 * pulls))
+    return max(0.0, min(mean, middle - reach)), min(1.0, max(mean, middle + reach))
+
+
+def _row(result: Result, one: Estimate, rank: int | None) -> TableRow:
+    label = result.labels[one.arm] if result.labels else str(one.arm)
+    failed = result.failures.get(label, 0)
+    low, high = None, None
+    if one.mean is not None and one.pulls is not None:
+        # Pulls that failed add nothing to what is known of the mean.
+        low, high = interval(one.mean, max(1, one.pulls - failed))
+    return TableRow(rank, one.arm, label, one.verdict, one.round, one.phase, one.mean, low, high, one.pulls, failed)
+
+
+def _order(row: TableRow) -> tuple[Any, ...]:
+    last_first = -1 if row.round is None else row.round
+    return row.rank is None, row.rank or 0, -last_first, -(row.mean if row.mean is not None else -1.0), row.arm
+
+
+def _columns(result: Result) -> list[str]:
+    names = ["rank", "candidate", "verdict", "settled", "mean", "95% interval", "pulls"]
+    return [*names, "failed"] if result.failures else names
+
+
+def _cells(row: TableRow, result: Result) -> list[str]:
+    cells = [
+        "-" if row.rank is None else str(row.rank),
+        row.label,
+        row.verdict,
+        "inside an agent" if row.round is None else f"round {row.round}",
+        "-" if row.mean is None else f"{row.mean:.4f}",
+        "-" if row.low is None else f"{row.low:.4f} to {row.high:.4f}",
+        "-" if row.pulls is None else f"{row.pulls:,}",
+    ]
+    return [*cells, f"{row.failed:,}"] if result.failures else cells
+
+
+def _left_out(count: int, what: str) -> str | None:
+    return None if count <= _SHOWN else f"{count - _SHOWN:,} more {what}: see rows, or to_dataframe()"

@@ -1,0 +1,79 @@
+"""Figures as files: vector for print and screen, pixels for everything else."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from typing import Any
+
+import msgspec
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+from collabtop.reproduction.evidence import Evidence
+from collabtop.reproduction.experiments import FigurePlan
+from collabtop.reproduction.figures import describe, figure_style, paper_figure
+from collabtop.reproduction.pareto import pareto_figure
+from collabtop.reproduction.prices import CAPTION, describe_prices
+from collabtop.studies.runner import process_context, process_count
+
+_DPI = 200
+# Pixels first: the other two set a resolution of their own. Without the date, the same points give the same bytes.
+_FORMATS: dict[str, tuple[type[Any], dict[str, None]]] = {
+    "png": (FigureCanvasAgg, {"Software": None}),
+    "svg": (FigureCanvasSVG, {"Date": None}),
+    "pdf": (FigureCanvasPdf, {"CreationDate": None}),
+}
+
+
+class RenderedFigure(msgspec.Struct, frozen=True):
+    """One figure in every format."""
+
+    name: str
+    caption: str
+    description: str
+    files: dict[str, bytes]
+    """By ending; the same points give the same bytes."""
+    plan: FigurePlan | None
+    """The paper's figure that this is, or None: the picture of prices."""
+
+
+def rendered_figures(
+    plans: Sequence[FigurePlan], evidence: Evidence, *, jobs: int | None = None
+) -> list[RenderedFigure]:
+    """Draw the paper's figures and the picture of prices, and put them into every format."""
+    draw, wanted = partial(_rendered, evidence=evidence), [*plans, None]
+    workers = min(process_count(jobs), len(wanted))
+    if workers == 1:
+        return [draw(plan) for plan in wanted]
+    with ProcessPoolExecutor(workers, mp_context=process_context()) as pool:
+        return list(pool.map(draw, wanted))
+
+
+def _rendered(plan: FigurePlan | None, evidence: Evidence) -> RenderedFigure:
+    if plan is None:
+        files = _files(pareto_figure(evidence))
+        return RenderedFigure("pareto", f"{CAPTION}.", describe_prices(evidence), files, None)
+    caption = f"Figure {plan.number}. {plan.title}."
+    files = _files(paper_figure(plan, evidence))
+    return RenderedFigure(f"figure-{plan.number}", caption, describe(plan, evidence), files, plan)
+
+
+def _files(figure: Figure) -> dict[str, bytes]:
+    """The figure in each format: laid out once, and drawn once each, where `savefig` would do both again and again."""
+    files = {}
+    with figure_style():
+        figure.dpi = _DPI
+        layout = figure.get_layout_engine()
+        if layout is not None:
+            layout.execute(figure)
+            figure.set_layout_engine("none")
+        for ending, (canvas, undated) in _FORMATS.items():
+            buffer = io.BytesIO()
+            getattr(canvas(figure), f"print_{ending}")(buffer, metadata=undated)
+            files[ending] = buffer.getvalue()
+    return files

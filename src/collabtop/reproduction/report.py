@@ -1,0 +1,192 @@
+"""The whole experimental section again: studies, figures, statements, report."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+import collabtop
+from collabtop.arms import BernoulliArms, HeterogeneousArms
+from collabtop.errors import FileError, InputError, reason
+from collabtop.reproduction.checks import EASY, bound_study, disjointness, disjointness_study, easy_arms
+from collabtop.reproduction.evidence import KZZ, PRINTED, Evidence, Line, WordsByKind
+from collabtop.reproduction.experiments import AGENTS, IID, NON_IID, PAPER_HORIZON, figure_plans, panels_study
+from collabtop.reproduction.growth import growth_evidence, growth_study, local_study
+from collabtop.reproduction.horizons import find_crossings, wanted_places
+from collabtop.reproduction.prices import prices
+from collabtop.reproduction.statements import experiment_statements
+from collabtop.reproduction.theorems import theorem_statements
+from collabtop.reproduction.verdicts import Statement
+from collabtop.studies.grid import Study
+from collabtop.studies.runner import run_again
+from collabtop.studies.table import Row, StudyTable, write_whole
+
+_LEDGERS = 20  # of a point's runs: words of a single one differ by a third
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What to reproduce."""
+
+    iid: BernoulliArms
+    groups: HeterogeneousArms
+    source: str
+    """Where the arms come from, for the report."""
+    runs: int = 100
+    seed: int = 0
+    quick: bool = False
+    deep: bool = False
+
+
+class Reproduction(msgspec.Struct, frozen=True):
+    """What came out."""
+
+    settings: Settings
+    evidence: Evidence
+    statements: tuple[Statement, ...]
+    studies: dict[str, int]
+    """How many runs each study has, by its name."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain Python objects."""
+        return {
+            "settings": self.facts(),
+            "studies": self.studies,
+            "statements": [msgspec.to_builtins(one) for one in self.statements],
+            "points": [msgspec.to_builtins(one) for one in self.evidence.points],
+            "bound": [msgspec.to_builtins(one) for one in self.evidence.bound],
+            "words_by_kind": self.evidence.words_by_kind,
+            "disjointness": [msgspec.to_builtins(one) for one in self.evidence.disjointness],
+            "crossings": [msgspec.to_builtins(one) for one in self.evidence.crossings],
+            "prices": [msgspec.to_builtins(one) for one in prices(self.evidence)],
+            "growth": None
+            if self.evidence.growth is None
+            else [msgspec.to_builtins(one) for one in self.evidence.growth.points],
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """The settings and the machine."""
+        settings = self.settings
+        iid, groups = settings.iid, settings.groups
+        return {
+            "arms": settings.source,
+            "IID arms": f"{iid.n:,}, H<1> = {self.evidence.complexity(IID, 1):,.0f}, "
+            f"H<8> = {self.evidence.complexity(IID, 8):,.0f}",
+            "non-IID arms": f"{groups.n:,} as {groups.agents} agents see them, "
+            f"H<1> = {self.evidence.complexity(NON_IID, 1):,.0f}, H<8> = {self.evidence.complexity(NON_IID, 8):,.0f}",
+            "runs a point": settings.runs,
+            "runs in all": f"{sum(self.studies.values()):,} in {len(self.studies)} studies",
+            "seed": settings.seed,
+            "kind": "quick" if settings.quick else "deep" if settings.deep else "standard",
+            "collabtop": collabtop.__version__,
+            "Python": platform.python_version(),
+            "NumPy": np.__version__,
+            "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        }
+
+
+def measure(settings: Settings, out: Path, *, jobs: int | None = None, progress: bool = False) -> Reproduction:
+    """Make the studies, or find them made, below `out`, and judge the statements.
+
+    Each study has a folder of its own that carries its fingerprint, so that a quick and a full reproduction,
+    or those of two files of means, can share one `out`, and each goes on where it was stopped.
+    """
+    _check(settings)
+    studies: dict[str, int] = {}
+
+    def run(name: str, study: Study) -> StudyTable:
+        if progress:
+            _say(f"{name}: {sum(point.runs for point in study.points):,} runs")
+        table = study.run(folder(name, study), jobs=jobs, progress=progress)
+        studies[name] = len(table)
+        return table
+
+    def folder(name: str, study: Study) -> Path:
+        return out / "studies" / f"{name}-{study.fingerprint[:8]}"
+
+    panels = panels_study(settings.iid, settings.groups, runs=settings.runs, seed=settings.seed, quick=settings.quick)
+    table = run("panels", panels)
+    bound = run("bound", bound_study(seed=settings.seed, quick=settings.quick))
+    sets = disjointness_study(runs=settings.runs, seed=settings.seed)
+    evidence = Evidence(
+        points=tuple(table.points()),
+        arms={IID: settings.iid, NON_IID: settings.groups, EASY: easy_arms()},
+        bound=tuple(bound.points()),
+        disjointness=disjointness(sets, run("disjointness", sets)),
+        words_by_kind=_words_by_kind(panels, table),
+    )
+    if settings.deep:
+        evidence = _deeper(settings, evidence, run, folder)
+    statements = (*experiment_statements(evidence), *theorem_statements(evidence))
+    return Reproduction(settings, evidence, statements, studies)
+
+
+def _check(settings: Settings) -> None:
+    if settings.runs < 2:
+        raise InputError(f"runs is {settings.runs}, but at least 2 a point are needed")
+    if settings.quick and settings.deep:
+        raise InputError("quick and deep exclude each other")
+
+
+def _say(line: str) -> None:
+    from rich.console import Console
+
+    Console(stderr=True, highlight=False).print(line)
+
+
+def _words_by_kind(study: Study, table: StudyTable) -> dict[str, WordsByKind]:
+    """Where the words go in the setting of the paper's comparison, from the ledgers of some of the panels' runs."""
+    found: dict[str, WordsByKind] = {}
+    for line in (PRINTED, KZZ):
+        rows = [row for row in table.rows if _is_compared(row, line)][:_LEDGERS]
+        totals: Counter[str] = Counter()
+        for row in rows:
+            totals.update(run_again(study, row).ledger.words_by("kind"))
+        if rows:
+            found[line.algorithm] = WordsByKind(len(rows), {kind: words / len(rows) for kind, words in totals.items()})
+    return found
+
+
+def _is_compared(row: Row, line: Line) -> bool:
+    setting = (row.arms, row.m, row.agents, row.horizon) == (IID, 1, AGENTS, PAPER_HORIZON)
+    return setting and Line(row.algorithm, row.schedule) == line
+
+
+def _deeper(
+    settings: Settings,
+    evidence: Evidence,
+    run: Callable[[str, Study], StudyTable],
+    folder: Callable[[str, Study], Path],
+) -> Evidence:
+    growth, local = growth_study(seed=settings.seed), local_study(settings.iid, seed=settings.seed)
+    table, local_table = run("growth", growth), run("local", local)
+    return msgspec.structs.replace(
+        evidence,
+        growth=growth_evidence(growth, table, local, local_table, folder),
+        crossings=find_crossings(settings.iid, wanted_places(), run, seed=settings.seed),
+    )
+
+
+def write_report(made: Reproduction, out: Path, *, jobs: int | None = None) -> dict[str, Path]:
+    """Write the figures (SVG, PDF, PNG), report.html and report.md, each whole or not at all."""
+    from collabtop.reproduction.html import html_page  # Matplotlib and all: only when something is drawn
+    from collabtop.reproduction.markdown import markdown_page
+    from collabtop.reproduction.render import rendered_figures
+
+    figures = rendered_figures(figure_plans(made.settings.groups.agents or 1), made.evidence, jobs=jobs)
+    try:
+        (out / "figures").mkdir(parents=True, exist_ok=True)
+        for figure in figures:
+            for ending, data in figure.files.items():
+                write_whole(out / "figures" / f"{figure.name}.{ending}", data)
+        write_whole(out / "report.md", markdown_page(made, figures).encode())
+        write_whole(out / "report.html", html_page(made, figures).encode())
+    except OSError as error:
+        raise FileError(f"{out}: {reason(error)}") from None
+    return {"html": out / "report.html", "markdown": out / "report.md", "figures": out / "figures"}

@@ -1,0 +1,99 @@
+"""What a run may cost at most, and the horizon that a budget pays for."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from collabtop.algorithms.base import Algorithm
+from collabtop.arms import Arms
+from collabtop.errors import BudgetError, InputError
+from collabtop.problem import Problem
+from collabtop.validation import positive_number
+
+Cost = Callable[[Any], float] | Sequence[float] | float
+_FAR = 1 << 40
+
+
+class Spending(msgspec.Struct, frozen=True):
+    """What a run with a budget may cost, in pulls or in the user's unit."""
+
+    budget: float
+    worst_case: float
+    """What the run would cost if the dearest candidates stayed open longest: never above the budget."""
+    spent: float | None
+    """What the pulls made did cost; None where that is not known. Retries are not in it."""
+
+
+def costs_of(arms: Arms, cost: Cost | None) -> tuple[float, ...]:
+    """The price of one pull of each candidate: 1 for all, a number for all, one each, or what a function says."""
+    if cost is None:
+        return (1.0,) * arms.n
+    if callable(cost):
+        if not hasattr(arms, "candidates"):
+            raise InputError("cost is a function of a candidate, but these arms have none: give a price for each arm")
+        prices: list[Any] = [cost(candidate) for candidate in arms.candidates]
+    elif isinstance(cost, numbers.Real):
+        prices = [cost] * arms.n
+    else:
+        prices = list(cost)  # type: ignore[arg-type]  # what is no list says so itself
+        if len(prices) != arms.n:
+            raise InputError(f"cost has {len(prices)} entries, but there are {arms.n} candidates")
+    return tuple(positive_number(f"cost of candidate {arms.label(arm)!r}", price) for arm, price in enumerate(prices))
+
+
+def worst_case(algorithm: Algorithm, problem: Problem, costs: Sequence[float]) -> float:
+    """The most that a run can cost, whichever candidates stay open.
+
+    >>> from collabtop import Uniform
+    >>> worst_case(Uniform(), Problem(n=2, m=1, agents=3, horizon=10), costs=[1.0, 4.0])
+    75.0
+    """
+    if problem.m in (0, problem.n):
+        return 0.0
+    dearest = [0.0, *accumulate(sorted(costs, reverse=True))]  # what one pull of each of the s dearest costs
+    return sum(pulls * dearest[min(live, problem.n)] for live, pulls in algorithm.most_pulls(problem))
+
+
+def horizon_for(algorithm: Algorithm, n: int, m: int, agents: int, budget: float, costs: Sequence[float]) -> int:
+    """The largest horizon whose worst case the budget pays for.
+
+    >>> from collabtop import Uniform
+    >>> horizon_for(Uniform(), n=2, m=1, agents=3, budget=100, costs=[1.0, 4.0])
+    13
+    """
+
+    def most(horizon: int) -> float:
+        return worst_case(algorithm, Problem(n, m, agents, horizon), costs)
+
+    if m == n:
+        return 1
+    smallest = algorithm.smallest_horizon(Problem(n, m, agents, 1))
+    if most(smallest) > budget:
+        raise BudgetError(
+            f"budget is {budget:g}, but {n} candidates and {agents} agents may need {most(smallest):g} with "
+            f"{algorithm.title}, even at its smallest horizon, {smallest}",
+            most(smallest),
+        )
+    low, high = smallest, 2 * smallest
+    while most(high) <= budget and high < _FAR:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if most(middle) <= budget else (low, middle)
+    return low
+
+
+def checked_budget(budget: Any) -> float:
+    """A budget is a positive number."""
+    return positive_number("budget", budget)
+
+
+def spent_on(pulls: Sequence[int] | None, costs: Sequence[float]) -> float | None:
+    """What so many pulls of each candidate cost."""
+    return None if pulls is None else float(np.dot(pulls, costs))

@@ -1,0 +1,116 @@
+"""Runs that outlive their process: what a checkpoint is for, and going on from one."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+import msgspec
+
+from collabtop.algorithms.base import Algorithm
+from collabtop.arms import Arms
+from collabtop.arms.function import CalledArms, plain_data
+from collabtop.errors import FileError
+from collabtop.problem import Problem
+from collabtop.runlog.file import RunLog, read_log
+from collabtop.runlog.format import Finished, Header, Record
+
+_NAMES = {"n": "the number of candidates", "arms": "the candidates", "options": "the algorithm's options"}
+
+
+def make_header(
+    arms: Arms,
+    problem: Problem,
+    algorithm: Algorithm,
+    why: str,
+    seed: int,
+    budget: float | None,
+    costs: tuple[float, ...] | None,
+) -> Header:
+    """What a checkpoint says about its run."""
+    return Header(
+        n=problem.n,
+        m=problem.m,
+        agents=problem.agents,
+        horizon=problem.horizon,
+        seed=seed,
+        algorithm=algorithm.title,
+        options=algorithm.options,
+        why=why,
+        arms=arms.fingerprint(),
+        kind=type(arms).__name__,
+        labels=arms.labels,
+        candidates=plain_data(arms.candidates) if isinstance(arms, CalledArms) else None,
+        budget=budget,
+        costs=costs,
+    )
+
+
+def open_log(path: str | PathLike[str], header: Header) -> RunLog:
+    """Open a checkpoint for this run: begin it, or see that it is of the same run."""
+    log = RunLog(path)
+    try:
+        if not log.records:
+            log.append(header, sync=True)
+        elif _plain(log.records[0]) != _plain(header):
+            raise other_run(path, _difference(log.records[0], header))
+    except BaseException:
+        log.close()
+        raise
+    return log
+
+
+def read_header(path: str | PathLike[str]) -> Header:
+    """What a checkpoint is for."""
+    return header_of(read_log(path), path)
+
+
+def header_of(records: list[Record], path: str | PathLike[str]) -> Header:
+    """The first record of a log that holds a run."""
+    if not records or not isinstance(records[0], Header):
+        raise FileError(f"checkpoint {str(path)!r} holds no run yet: begin it with identify(..., checkpoint=...)")
+    return records[0]
+
+
+def seed_in(path: str | PathLike[str]) -> int | None:
+    """The seed of the run that a checkpoint holds, or None where there is none yet."""
+    try:
+        records = read_log(path)
+    except FileError:
+        return None
+    return records[0].seed if records and isinstance(records[0], Header) else None
+
+
+def is_finished(path: str | PathLike[str]) -> bool:
+    """Whether a checkpoint is there and holds the answer of its run."""
+    try:
+        return any(isinstance(record, Finished) for record in read_log(path))
+    except FileError:
+        return False
+
+
+def _plain(record: Record) -> Any:
+    """A header as it is on disk; why the algorithm was chosen does not make it another run."""
+    plain = msgspec.msgpack.decode(msgspec.msgpack.encode(record))
+    return {name: value for name, value in plain.items() if name != "why"}
+
+
+def _difference(known: Record, header: Header) -> str:
+    for name in ("algorithm", "m", "agents", "n", "arms", "options", "horizon", "seed"):
+        theirs, ours = getattr(known, name, None), getattr(header, name)
+        if theirs != ours:
+            if name == "arms":
+                return "the candidates are not those that it is for"
+            return f"{_NAMES.get(name, name)} is {theirs!r} there, and {ours!r} here"
+    return "it was begun with other arguments"
+
+
+def same_value(name: str, given: Any, logged: Any, path: str | PathLike[str]) -> None:
+    """Refuse an argument that is not what the checkpoint says."""
+    if given is not None and given != logged:
+        raise other_run(path, f"{name} is {logged!r} there, and {given!r} here")
+
+
+def other_run(path: str | PathLike[str], why: str) -> FileError:
+    """The error for a checkpoint that does not belong to this run."""
+    return FileError(f"checkpoint {str(path)!r} is of another run: {why} (take another file, or remove this one)")

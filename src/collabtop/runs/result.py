@@ -1,0 +1,269 @@
+"""What a run found and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+import numpy as np
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from collabtop.arms.base import Ints, Reals
+from collabtop.coordination.scoreboard import Estimates
+from collabtop.protocol.ledger import Ledger, Round
+from collabtop.runs.budget import Spending
+from collabtop.runs.warnings import horizon_warnings
+
+# A result shows itself with what is made from results; it is asked for only then, and takes Matplotlib to load.
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from collabtop.display.result_table import ResultTable
+
+
+class Observed(msgspec.Struct, frozen=True):
+    """All that the agents saw, on teams that share memory with them: for looking at, never for deciding."""
+
+    pulls: Ints
+    """Pulls of each arm by all agents."""
+    means: Reals
+    """Mean reward of each arm over those pulls (NaN for an arm never pulled)."""
+
+
+class Result:
+    """The best m arms, what the coordinator learnt on the way, and what it cost.
+
+    Two results are equal if they agree in everything that does not depend on where the agents ran.
+
+    >>> import collabtop as ct
+    >>> arms = ct.BernoulliArms([0.9, 0.5, 0.1], labels=["a", "b", "c"])
+    >>> result = ct.identify(arms, m=1, agents=2, horizon=300, algorithm="uniform", seed=7)
+    >>> result.top, result.time, result.words
+    (['a'], 300, 6)
+    """
+
+    def __init__(
+        self,
+        *,
+        algorithm: str,
+        options: dict[str, Any],
+        why: str,
+        n: int,
+        m: int,
+        agents: int,
+        horizon: int,
+        seed: int,
+        confidence: float | None,
+        labels: tuple[str, ...] | None,
+        estimates: Estimates,
+        rounds: tuple[Round, ...],
+        ledger: Ledger,
+        observe: Callable[[], Observed | None],
+    ) -> None:
+        self.algorithm = algorithm
+        """The name of the algorithm that ran."""
+        self.options = options
+        self.why = why
+        """Why this algorithm: it was asked for, or what made it the choice."""
+        self.n = n
+        self.m = m
+        self.agents = agents
+        self.horizon = horizon
+        self.seed = seed
+        """The seed that repeats this run."""
+        self.confidence = confidence
+        """The probability with which the answer was to be right; None for a run to a horizon."""
+        self.labels = labels
+        self.estimates = estimates
+        """What the coordinator learnt of each arm."""
+        self.rounds = rounds
+        """What each round cost."""
+        self.ledger = ledger
+        """Words and bits by kind of message, direction and round."""
+        self._observe = observe
+        self.failures: dict[str, int] = {}
+        """Pulls that failed for good, by candidate: their reward is 0 or they were skipped, as the policy says."""
+        self.lost: tuple[int, ...] = ()
+        """Agents that were lost for good, where the run went on without them."""
+        self.retries = 0
+        """Attempts that failed and were made again."""
+        self.spending: Spending | None = None
+        """What the run may cost and did, where it was given a budget."""
+
+    @cached_property
+    def top_indices(self) -> list[int]:
+        """The best m arms by number, best first.
+
+        An arm that was settled inside an agent has no mean here; where such arms are in the answer
+        (m > n / 2) they come first, being the ones that were never close to the border.
+        """
+        return self.estimates.top()
+
+    @property
+    def top(self) -> list[Any]:
+        """The best m arms by label (by number where there are none), best first."""
+        return [self.labels[arm] for arm in self.top_indices] if self.labels else list(self.top_indices)
+
+    @property
+    def sure(self) -> bool | None:
+        """Whether the answer has the confidence asked for; None for a run to a horizon, which promises none."""
+        return None if self.confidence is None else not self.estimates.guesses
+
+    @property
+    def open(self) -> list[Any]:
+        """The arms (labels, where there are any) that a run with a confidence could not settle in its time."""
+        arms = sorted(self.estimates.guesses)
+        return [self.labels[arm] for arm in arms] if self.labels else arms
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What speaks against the answer: a horizon that could not tell the border apart, with the numbers."""
+        found = horizon_warnings(self.estimates, self.horizon, self.labels, sure=self.sure)
+        return (*self._without(), *found) if self.lost else found
+
+    def _without(self) -> tuple[str, ...]:
+        names = ", ".join(map(str, self.lost))
+        return (
+            f"{len(self.lost)} of {self.agents} agents were lost for good (number {names}), and the run went on: "
+            "arms dealt to them were pulled by the others, and averages over agents are over those that remained",
+        )
+
+    @property
+    def time(self) -> int:
+        """Time steps used, at most the horizon."""
+        return sum(one.time for one in self.rounds)
+
+    @property
+    def pulls(self) -> int:
+        """Pulls made by all agents."""
+        return sum(one.pulls for one in self.rounds)
+
+    @property
+    def words(self) -> int:
+        """Numbers sent in either direction."""
+        return self.ledger.words
+
+    @property
+    def bits(self) -> int:
+        """The same in bits."""
+        return self.ledger.bits
+
+    @property
+    def round_trips(self) -> int:
+        """Times the coordinator had to wait for replies."""
+        return self.ledger.round_trips
+
+    @property
+    def pulls_by_arm(self) -> list[int | None]:
+        """Pulls of each arm; None where the coordinator does not know them."""
+        return self.estimates.pulls_by_arm()
+
+    @cached_property
+    def observed(self) -> Observed | None:
+        """All that the agents saw, or None on a team that does not share memory with them."""
+        return self._observe()
+
+    def table(self) -> ResultTable:
+        """All candidates: verdict, when settled, and mean, pulls and 95% interval where known."""
+        from collabtop.display.result_table import ResultTable
+
+        return ResultTable(self)
+
+    def plot(self) -> Figure:
+        """Candidates settled over rounds, estimates with intervals, words by round: a Matplotlib figure."""
+        from collabtop.display.result_figure import result_figure
+
+        return result_figure(self)
+
+    def to_dataframe(self, library: Literal["pandas", "polars"] | None = None) -> Any:
+        """The table as a data frame of pandas or polars, whichever is there (or was asked for)."""
+        return self.table().to_dataframe(library)
+
+    def _repr_html_(self) -> str:
+        summary = (
+            f"time {self.time:,} of {self.horizon:,}, pulls {self.pulls:,}, words {self.words:,}, seed {self.seed}"
+        )
+        return f"<p>The best {self.m} of {self.n:,} by {self.algorithm}: {summary}</p>{self.table()._repr_html_()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain Python objects."""
+        return {
+            "algorithm": self.algorithm,
+            "options": self.options,
+            "why": self.why,
+            "n": self.n,
+            "m": self.m,
+            "agents": self.agents,
+            "horizon": self.horizon,
+            "seed": self.seed,
+            "confidence": self.confidence,
+            "sure": self.sure,
+            "open": self.open,
+            "warnings": list(self.warnings),
+            "top": self.top,
+            "top_indices": self.top_indices,
+            "time": self.time,
+            "words": self.words,
+            "bits": self.bits,
+            "round_trips": self.round_trips,
+            "pulls": self.pulls,
+            "rounds": msgspec.to_builtins(self.rounds),
+            "ledger": msgspec.to_builtins(self.ledger.entries),
+            "estimates": [
+                {**msgspec.to_builtins(one), "label": self.labels[one.arm] if self.labels else None}
+                for one in self.estimates
+            ],
+        }
+
+    def to_json(self) -> str:
+        """The result as JSON: the same for the same seed, whatever team ran it."""
+        return msgspec.json.encode(self.to_dict()).decode()
+
+    def __eq__(self, other: object) -> bool:
+        return self.to_dict() == other.to_dict() if isinstance(other, Result) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<Result of {self.algorithm}: top {self.top!r:.60}, time {self.time:,}, words {self.words:,}>"
+
+    def __str__(self) -> str:
+        console = Console(width=100, force_terminal=False, color_system=None, highlight=False)
+        with console.capture() as captured:
+            console.print(self)
+        return captured.get().rstrip()
+
+    def __rich__(self) -> RenderableType:
+        if not self.warnings:
+            return self._table()
+        return Group(self._table(), *(Text(f"warning: {line}", style="yellow") for line in self.warnings))
+
+    def _table(self) -> Table:
+        title = f"The best {self.m} of {self.n:,} arms by {self.algorithm}, {self.agents:,} agents, seed {self.seed}"
+        spent = f"time {self.time:,} of {self.horizon:,}   pulls {self.pulls:,}"
+        said = f"words {self.words:,}   bits {self.bits:,}   round trips {self.round_trips:,}"
+        table = Table(title=title, caption=f"{spent}\n{said}", min_width=max(len(title), len(spent), len(said)) + 2)
+        for column, justify in (("rank", "right"), ("arm", "left"), ("mean", "right"), ("pulls", "right")):
+            table.add_column(column, justify=justify)  # type: ignore[arg-type]
+        for rank, (label, arm) in enumerate(zip(self.top, self.top_indices, strict=True), 1):
+            it = self.estimates[arm]
+            mean = "-" if it.mean is None else f"{it.mean:.4f}"
+            table.add_row(str(rank), escape(str(label)), mean, "-" if it.pulls is None else f"{it.pulls:,}")
+        return table
+
+
+def observed_of(batches: list[tuple[Ints, Ints, Reals]] | None, n: int, *, mirrored: bool) -> Observed | None:
+    """Add up the batches of pulls that the agents made."""
+    if batches is None:
+        return None
+    pulls, sums = np.zeros(n, np.int64), np.zeros(n)
+    for arms, times, got in batches:
+        pulls[arms] += times
+        sums[arms] += times - got if mirrored else got
+    with np.errstate(invalid="ignore"):
+        return Observed(pulls, sums / pulls)

@@ -1,1 +1,0 @@
-"""Agents at remote sites, which dial in over mutual TLS."""

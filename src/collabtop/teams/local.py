@@ -1,0 +1,33 @@
+"""Agents as plain objects in this process, one after the other: fast, and the same on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from collabtop.arms import Arms
+from collabtop.arms.base import Ints, Reals
+from collabtop.coordination.team import Team
+from collabtop.protocol.agent import Agent, Setup
+from collabtop.protocol.messages import Reply, Request
+
+
+class LocalTeam(Team):
+    """Agents in this process, asked one after the other (`team="local"`).
+
+    >>> import collabtop as ct
+    >>> arms = ct.BernoulliArms([0.9, 0.5])
+    >>> ct.identify(arms, m=1, agents=3, horizon=100, seed=1, team=ct.LocalTeam()).top
+    [0]
+    """
+
+    def open(self, arms: Arms, setup: Setup) -> None:
+        """Make the agents."""
+        self._members = [Agent(number, arms, setup) for number in range(setup.problem.agents)]
+
+    def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
+        """Let each agent answer in turn."""
+        return [self._members[request.agent].answer(request) for request in requests]
+
+    def seen(self) -> list[tuple[Ints, Ints, Reals]] | None:
+        """Every batch of pulls, agent by agent."""
+        return [batch for agent in self._members for batch in agent.seen]

@@ -1,0 +1,127 @@
+"""What crosses between the coordinator and a host of many agents, as bytes: MessagePack, decoded strictly.
+
+=========  ====================================================================================
+RestoreAgents   down: take on these agents, give them the requests they answered in an earlier life
+AgentsRestored    up: what they answered this time
+Answers    up: replies, what went wrong, agents that are not (or no longer) here; and a report
+Heartbeat       up: a sign of life, and a report of what was drawn meanwhile
+=========  ====================================================================================
+
+What goes up is numbered by its host: a reply counts only after all that was drawn for it has arrived.
+Requests go down in the envelopes of `envelope`, all that are for one host together.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import TypeVar
+
+import msgspec
+
+from collabtop import errors
+from collabtop.arms.draws import Halted
+from collabtop.errors import CollabtopError, ProtocolError, PullError
+from collabtop.runlog.format import Rewards, Sums
+from collabtop.teams.remote.envelope import SealedReply
+from collabtop.teams.remote.reports import Item
+
+_INTERRUPTED, _HALTED = "KeyboardInterrupt", "Halted"
+_KINDS = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and name != "PullError"}
+
+
+class Fault(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Why an agent gave no answer."""
+
+    agent: int
+    kind: str
+    said: str
+    candidate: str
+    trace: str
+
+    @property
+    def is_halt(self) -> bool:
+        """Whether the agent was only told to stop, so that this is not what went wrong."""
+        return self.kind == _HALTED
+
+    def error(self) -> BaseException:
+        """The error to raise for it: the one an agent in this process would raise."""
+        if self.kind == _INTERRUPTED:
+            return KeyboardInterrupt()
+        kind = _KINDS.get(self.kind)
+        error = PullError(self.said, self.candidate) if kind is None else kind(self.said)
+        error.add_note(f"where it was raised, by agent {self.agent}:\n{self.trace}")
+        return error
+
+
+def fault_of(agent: int, error: BaseException) -> Fault:
+    """What to say of an error that an agent met.
+
+    >>> fault_of(3, ZeroDivisionError("division by zero")).error()
+    PullError('a pull of agent 3 raised ZeroDivisionError: division by zero')
+    """
+    kind, said = type(error).__name__, str(error)
+    candidate = error.candidate if isinstance(error, PullError) else ""
+    if not isinstance(error, CollabtopError | KeyboardInterrupt | Halted):  # arms of the user's own
+        kind, said = "PullError", f"a pull of agent {agent} raised {kind}: {said}"
+    return Fault(agent, kind, said, candidate, "".join(traceback.format_exception(error)))
+
+
+class RestoreAgents(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Take on these agents."""
+
+    agents: list[tuple[int, int]]
+    """Agent and epoch."""
+    requests: bytes
+    """What they were asked and answered before, agent by agent (`pack_shared`)."""
+    records: list[Rewards | Sums]
+    """Rewards they drew before, which must not be drawn again."""
+
+
+class AgentsRestored(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The agents are there."""
+
+    number: int
+    said: dict[int, list[bytes]]
+    """What each agent answered to the requests it was given again, as digests."""
+    faults: list[Fault]
+    items: list[Item]
+
+
+class Answers(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What became of some requests."""
+
+    number: int
+    replies: list[SealedReply]
+    faults: list[Fault]
+    forgotten: list[int]
+    """Agents that are not here in that epoch: their state was lost."""
+    items: list[Item]
+
+
+class Heartbeat(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A sign of life."""
+
+    number: int
+    is_failing: bool
+    """Whether an agent met an error, and the others are about to stop."""
+    items: list[Item]
+
+
+_HostMessage = TypeVar("_HostMessage", RestoreAgents, AgentsRestored, Answers, Heartbeat)
+
+
+def to_bytes(letter: RestoreAgents | AgentsRestored | Answers | Heartbeat) -> bytes:
+    """A letter as bytes."""
+    return msgspec.msgpack.encode(letter)
+
+
+def from_bytes(data: bytes, kind: type[_HostMessage]) -> _HostMessage:
+    """Read a letter back; anything else is refused.
+
+    >>> from_bytes(to_bytes(Heartbeat(1, False, [])), Heartbeat)
+    Heartbeat(number=1, is_failing=False, items=[])
+    """
+    try:
+        return msgspec.msgpack.decode(data, type=kind)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise ProtocolError(f"not a letter of kind {kind.__name__}: {error}") from None

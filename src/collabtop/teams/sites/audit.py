@@ -1,0 +1,72 @@
+"""Every message that leaves a site, in a form its owner can read."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from collabtop.errors import FileError, reason
+from collabtop.protocol import wire
+from collabtop.protocol.packing import Packed
+from collabtop.runlog.file import owner_only, write_all
+from collabtop.teams.sites.frames import Answer, FromSite
+
+
+class Audit:
+    """JSON lines, one a frame, each written before its frame is sent: what is not in here did not leave.
+
+    >>> import tempfile
+    >>> from collabtop.teams.sites.frames import Failed
+    >>> path = Path(tempfile.mkdtemp()) / "audit.jsonl"
+    >>> audit = Audit(path)
+    >>> audit.note(Failed(agent=0, number=3, arm=7))
+    >>> audit.close()
+    >>> print(path.read_text().split('"frame"')[1], end="")
+    :"Failed","agent":0,"number":3,"arm":7}
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        try:
+            self._file = open(Path(path), "ab", buffering=0, opener=owner_only)  # noqa: SIM115
+        except OSError as error:
+            raise FileError(f"audit {str(path)!r}: {reason(error)}") from None
+        self._path = path
+
+    def note(self, frame: FromSite) -> None:
+        """Write down a frame that is about to leave."""
+        line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **readable(frame)}
+        before = os.fstat(self._file.fileno()).st_size
+        try:
+            write_all(self._file, msgspec.json.encode(line) + b"\n")
+        except OSError as error:
+            with suppress(OSError):  # half a line would spoil the next one, and what it is of does not leave
+                self._file.truncate(before)
+            raise FileError(f"audit {str(self._path)!r}: {reason(error)}; nothing is sent unwritten") from None
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+
+def readable(frame: FromSite) -> dict[str, Any]:
+    """A frame as plain names and numbers; what is packed or sealed in it is opened."""
+    if not isinstance(frame, Answer):
+        return {"frame": type(frame).__name__, **msgspec.structs.asdict(frame)}
+    sealed = frame.reply
+    message = wire.decode(sealed.answer)
+    fields = {name: _plain(value) for name, value in msgspec.structs.asdict(message).items() if name != "free"}
+    envelope = {"agent": sealed.agent, "number": sealed.number, "pulls": sealed.pulls}
+    return {"frame": "Answer", **envelope, "kind": type(message).__name__, **fields}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return value.unpack().tolist() if isinstance(value, Packed) else value

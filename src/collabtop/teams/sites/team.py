@@ -1,0 +1,312 @@
+"""A team whose agents are at remote sites, which dial in."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from threading import Lock
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+import msgspec
+
+from collabtop.arms import Arms, Draws
+from collabtop.arms.base import Ints, Reals
+from collabtop.coordination.team import Team
+from collabtop.errors import FileError, InputError, ProtocolError
+from collabtop.events import Event, Listening, OnEvent, SiteChanged
+from collabtop.protocol.agent import Setup
+from collabtop.protocol.messages import Reply, Request
+from collabtop.runlog.file import RunLog
+from collabtop.runlog.format import AgentState, Exchange, RemoteRun
+from collabtop.teams.logging_team import replies_in, requests_in
+from collabtop.teams.sites.certificates import check_site_name
+from collabtop.teams.sites.extra import needs_sites_extra
+from collabtop.teams.sites.loops import LoopThread
+from collabtop.teams.sites.tls import read_files
+from collabtop.teams.sites.validation import PublicState
+from collabtop.validation import positive_number, whole_number
+
+if TYPE_CHECKING:  # they need an extra
+    from collabtop.teams.sites.port import Port
+    from collabtop.teams.sites.server import SiteServer
+
+
+class RemoteArms(Arms):
+    """Arms that only remote sites can pull: the coordinator knows how many there are, and perhaps their labels.
+
+    Args:
+        n: how many there are.
+        labels: what to call them.
+        agents: how many agents there are, where arms differ from site to site (non-IID); None: all see the same.
+
+    >>> RemoteArms(588).n
+    588
+    """
+
+    def __init__(self, n: int, *, labels: Sequence[str] | None = None, agents: int | None = None) -> None:
+        super().__init__(n, labels=labels, agents=agents)
+
+    def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
+        """Nobody can, here."""
+        raise ProtocolError("these arms are at remote sites: use a SitesTeam")
+
+
+class SitesTeam(Team):
+    """Agents at remote sites that dial in over mutual TLS (`join`), each with data of its own.
+
+    The run is that of the local team, word for word, if the sites' arms are. With `checkpoint=` a coordinator
+    that was killed goes on where it was, and the sites come back by themselves.
+
+    Args:
+        sites: names of the sites, as in their certificates, in the order of the agents; (name, count) for a site
+            with several agents.
+        listen: address and port; port 0 takes a free one (`port` says which).
+        cert: the coordinator's certificate, in PEM form.
+        key: its key; left out, the file beside it with the ending `.key`.
+        authority: the authority that sites' certificates must come from; left out, `authority.pem` beside it.
+        wait: seconds until all sites must be there; None: as long as it takes.
+        grace: seconds that a site may be gone later on before it counts as lost.
+        on_lost: what becomes of the run then: `"fail"` (it can be resumed from its log), or `"go-on"` without the site,
+            where the algorithm can; the result's warnings say so.
+        answer_within: seconds that a site may take for an answer while it is there; None: as long as it takes.
+        keepalive: seconds between signs of life; a frozen peer is noticed after about twice as long.
+        on_event: called when the port is open (`events.Listening`), and when a site comes or goes
+            (`events.SiteChanged`), the latter from a thread of the team's own.
+
+    >>> import tempfile, threading
+    >>> import collabtop as ct
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = ct.make_certificates(folder, ["north", "south"])
+    >>> def site(name):
+    ...     ct.join(f"localhost:{team.port}", ct.BernoulliArms([0.9, 0.5, 0.4]), cert=f"{folder}/{name}.pem")
+    >>> with ct.SitesTeam(["north", "south"], listen="localhost:0", cert=f"{folder}/coordinator.pem") as team:
+    ...     for name in ("north", "south"):
+    ...         threading.Thread(target=site, args=[name]).start()
+    ...     ct.identify(ct.RemoteArms(3), m=1, agents=2, horizon=300, algorithm="uniform", seed=1, team=team).top
+    [0]
+    """
+
+    agents_outlive_run: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        sites: Sequence[str | tuple[str, int]],
+        *,
+        listen: str,
+        cert: str | PathLike[str],
+        key: str | PathLike[str] | None = None,
+        authority: str | PathLike[str] | None = None,
+        wait: float | None = None,
+        grace: float = 60.0,
+        answer_within: float | None = None,
+        on_lost: Literal["fail", "go-on"] = "fail",
+        keepalive: float = 10.0,
+        on_event: OnEvent | None = None,
+    ) -> None:
+        with needs_sites_extra():
+            from collabtop.teams.sites.connections import SiteTimeouts
+        self._sites = roster(sites)
+        self._files = read_files(cert, key, authority)
+        check_timeouts(wait, grace, answer_within, keepalive, on_lost)
+        self.tolerates_loss = on_lost == "go-on"
+        self._timeouts = SiteTimeouts(wait, grace, answer_within, keepalive, self.tolerates_loss)
+        self._on_event = on_event
+        self._log: RunLog | None = None
+        self._loop: LoopThread | None = None
+        self._taken: Port | None = None
+        self._coordinator: SiteServer | None = None
+        self._taking = Lock()
+        self._listen = host_and_port("listen", listen)
+
+    @property
+    def port(self) -> int:
+        """The port that sites dial; where 0 was given, a free one is taken when this is first asked.
+
+        A run gives it back at its end. `with SitesTeam(...) as team:` gives it back in any case, also where
+        `identify` refuses an argument and there is no run.
+        """
+        if not self._listen[1]:
+            self._take_port()
+        return self._listen[1]
+
+    def _take_port(self) -> Port:
+        """Bind to the port, once, whichever thread asks first: sites and the run itself may start together."""
+        from collabtop.teams.sites.port import Port
+
+        with self._taking:
+            if self._taken is None:
+                host, port = self._listen
+                loop = LoopThread("coordinator")
+                try:
+                    taking = Port.take(f"{host}:{port}", self._files, self._timeouts.keepalive, len(self._sites))
+                    self._taken, self._loop = loop.run(taking), loop
+                except BaseException:
+                    loop.close()
+                    raise
+                self._listen = host, self._taken.number
+            return self._taken
+
+    def remember(self, log: RunLog) -> None:
+        """Go on with the run of this log."""
+        self._log = log
+
+    def open(self, arms: Arms, setup: Setup) -> None:
+        """Open the port; sites may come from now on."""
+        from collabtop.teams.sites.connections import RunOffer
+        from collabtop.teams.sites.server import SiteServer
+
+        agents = sum(count for _, count in self._sites)
+        if agents != setup.problem.agents:
+            raise InputError(f"agents is {setup.problem.agents}, but the sites have {agents} agents in all")
+        run, states = self._run_id(), [PublicState(agent, setup.problem) for agent in range(agents)]
+        lost, logged = self._recall(states)
+        self._note(set(range(agents)) - lost, "away")  # until they dial in
+        port = self._take_port()
+        assert self._loop is not None
+        self._coordinator = SiteServer(
+            self._sites,
+            RunOffer(run, setup, labels_fingerprint(arms), arms.label),
+            states,
+            self._timeouts,
+            self.meter.transport,
+            self._hear,
+            lost,
+            under_way=logged + 1,
+        )
+        self._loop.run(self._coordinator.start(port))
+        if self._on_event is not None:
+            self._on_event(Listening(f"{self._listen[0]}:{self.port}"))
+
+    def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
+        """Ask the sites, and wait."""
+        assert self._loop is not None
+        assert self._coordinator is not None
+        return self._loop.run(self._coordinator.exchange(requests))
+
+    def finish(self) -> None:
+        """Tell the sites, and wait some time for those that are just coming back."""
+        if self._loop is not None and self._coordinator is not None:
+            self._loop.run(self._coordinator.dismiss())
+
+    def close(self) -> None:
+        """Close the port. Sites that were not told that all is done wait for a coordinator to come back."""
+        self._log, loop, port = None, self._loop, self._taken
+        if loop is not None and port is not None:
+            self._loop = self._taken = None
+            if self._coordinator is not None:
+                self._coordinator.fall_silent()
+                self._coordinator = None
+            try:
+                loop.run(port.close())
+            finally:  # Ctrl-C in this wait must not keep the thread
+                loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _hear(self, event: Event) -> None:
+        """A site comes or goes: those who watch the log are told, and whoever asked to be."""
+        if isinstance(event, SiteChanged):
+            states: dict[str, AgentState] = {"here": "here", "back": "here", "gone": "away", "lost": "lost"}
+            self._note(self._agents_of(event.site), states[event.state])
+        if self._on_event is not None:
+            self._on_event(event)
+
+    def _note(self, agents: Iterable[int], state: AgentState) -> None:
+        log = self._log
+        if log is not None:
+            log.note_status(agents, state)
+
+    def _agents_of(self, site: str) -> range:
+        place = next(place for place, (name, _) in enumerate(self._sites) if name == site)
+        first = sum(count for _, count in self._sites[:place])
+        return range(first, first + self._sites[place][1])
+
+    def _run_id(self) -> str:
+        """The id in the log, or a new one."""
+        records = [] if self._log is None else self._log.records
+        known = next((it for it in records if isinstance(it, RemoteRun)), None)
+        if known is None:
+            known = RemoteRun(secrets.token_hex(16), self._sites)
+            if self._log is not None:
+                self._log.append(known, sync=True)
+        if known.sites != self._sites:
+            raise FileError("the log is of a run with other sites, or with the same ones in another order")
+        return known.id
+
+    def _recall(self, states: list[PublicState]) -> tuple[frozenset[int], int]:
+        """Take in the exchanges of the log; the agents that were lost in them, and the last one's number."""
+        lost: set[int] = set()
+        last = 0
+        for record in [] if self._log is None else self._log.records:
+            if isinstance(record, Exchange):
+                last = max(last, record.number)
+                replies = {reply.agent: reply for reply in replies_in(record)}
+                for request in requests_in(record):
+                    if request.agent in replies:
+                        states[request.agent].check_reply(request, replies[request.agent])
+                    else:
+                        lost.add(request.agent)
+        return frozenset(lost), last
+
+
+def check_timeouts(
+    wait: float | None, grace: float, answer_within: float | None, keepalive: float, on_lost: str
+) -> None:
+    """See that what says how long who is waited for can be.
+
+    >>> check_timeouts(None, grace=0, answer_within=None, keepalive=10, on_lost="fail")
+    Traceback (most recent call last):
+    collabtop.errors.InputError: grace is 0, but a positive number of seconds is needed
+    """
+    for name, seconds in (("grace", grace), ("keepalive", keepalive)):
+        positive_number(name, seconds, of="seconds")
+    for name, limit in (("wait", wait), ("answer_within", answer_within)):
+        if limit is not None:  # as long as it takes
+            positive_number(name, limit, of="seconds")
+    if on_lost not in ("fail", "go-on"):
+        raise InputError(f"on_lost is {on_lost!r}, but 'fail' or 'go-on' is needed")
+
+
+def roster(sites: Sequence[str | tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    """Names of sites with their numbers of agents, checked.
+
+    >>> roster(["north", ("south", 2)])
+    (('north', 1), ('south', 2))
+    """
+    if isinstance(sites, str) or not isinstance(sites, Sequence) or not sites:
+        raise InputError(f"sites is {sites!r:.80}, but a list of names is needed")
+    pairs = []
+    for site in sites:
+        entry = (site, 1) if isinstance(site, str) else site
+        if not isinstance(entry, Sequence) or len(entry) != 2 or not isinstance(entry[0], str):
+            raise InputError(f"sites has {site!r:.80}, but each is a name, or (name, count)")
+        name = check_site_name(entry[0])
+        pairs.append((name, whole_number(f"the number of agents of site {name!r}", entry[1], least=1)))
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise InputError("sites has the same name twice; a site with several agents is given as (name, count)")
+    return tuple(pairs)
+
+
+def host_and_port(name: str, address: str) -> tuple[str, int]:
+    """HOST:PORT in two.
+
+    >>> host_and_port("listen", "[::1]:7443")
+    ('[::1]', 7443)
+    """
+    host, colon, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
+    if not (host and colon and port.isdecimal() and len(port) < 6 and int(port) < 65536):
+        raise InputError(f"{name} is {address!r:.80}, but HOST:PORT is needed, such as 0.0.0.0:7443")
+    return host, int(port)
+
+
+def labels_fingerprint(arms: Arms) -> str:
+    """A short text that is another for other labels, and "" where there are none: labels themselves never cross."""
+    if arms.labels is None:
+        return ""
+    return hashlib.sha256(msgspec.msgpack.encode([arms.n, arms.labels])).hexdigest()[:32]

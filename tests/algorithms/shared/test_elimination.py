@@ -1,0 +1,112 @@
+"""A round keeps exactly as many arms as it should, accepts exactly those it should, and lets chance break ties."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collabtop.algorithms.shared.elimination import settle, settle_rest, smallest
+from collabtop.coordination.scoreboard import Scoreboard
+
+# Statistical tests have fixed seeds; with a seed chosen anew a correct program would fail each of them with
+# probability 1e-4. These are the values that a chi-square variable exceeds so rarely, by degrees of freedom.
+CHI_SQUARE = {9: 33.72, 11: 37.37}
+
+
+@st.composite
+def rounds(draw):
+    n = draw(st.integers(2, 40))
+    levels = draw(st.sampled_from([1, 2, 5, 1000]))
+    means = draw(st.lists(st.integers(0, levels), min_size=n, max_size=n))
+    to_accept = draw(st.integers(1, n - 1))
+    return np.array(means) / levels, to_accept, draw(st.integers(0, n - 1))
+
+
+@given(round_=rounds(), seed=st.integers(0, 1000))
+def test_exactly_keep_arms_stay_and_the_best_of_the_others_are_accepted(round_, seed):
+    means, to_accept, keep = round_
+    live = np.arange(len(means)) + 100
+    settled = settle(live, means, to_accept, keep, np.random.default_rng(seed))
+    assert len(settled.live) == keep
+    assert sorted([*settled.accepted, *settled.rejected, *settled.live]) == live.tolist()
+    ranked = np.sort(means)[::-1]
+    border = ranked[to_accept - 1], ranked[to_accept]  # ranks m_r and m_r + 1
+    assert len(settled.accepted) <= to_accept <= len(settled.accepted) + keep
+    assert all(means[arm - 100] >= border[0] for arm in settled.accepted)
+    assert all(means[arm - 100] <= border[1] for arm in settled.rejected)
+    gaps = np.maximum(means - border[1], border[0] - means)
+    if keep:
+        settled_arms = np.concatenate([settled.accepted, settled.rejected]) - 100
+        assert gaps[settled.live - 100].max() <= gaps[settled_arms].min()
+
+
+@given(round_=rounds())
+def test_the_last_round_settles_all_and_accepts_exactly_m_r(round_):
+    means, to_accept, _ = round_
+    settled = settle(np.arange(len(means)), means, to_accept, 0, np.random.default_rng(1))
+    assert len(settled.accepted) == to_accept
+    assert len(settled.live) == 0
+
+
+def test_an_example_that_can_be_done_by_hand():
+    # Rank 2 is .6 and rank 3 is .5: gaps are .4, .1, .1, .4, so the two in the middle stay.
+    rng = np.random.default_rng(0)
+    settled = settle(np.array([4, 5, 6, 7]), np.array([0.9, 0.5, 0.6, 0.1]), to_accept=2, keep=2, rng=rng)
+    assert (settled.accepted.tolist(), settled.rejected.tolist(), settled.live.tolist()) == ([4], [7], [5, 6])
+
+
+def test_with_the_papers_strict_comparison_ties_would_keep_too_many_arms():
+    means = np.random.default_rng(3).binomial(10, 0.5, 588) / 10
+    settled = settle(np.arange(588), means, to_accept=8, keep=294, rng=np.random.default_rng(1))
+    gaps = np.maximum(means - np.sort(means)[-9], np.sort(means)[-8] - means)
+    assert np.count_nonzero(gaps <= np.sort(gaps)[293]) > 300
+    assert len(settled.live) == 294
+
+
+@given(values=st.lists(st.integers(0, 4), min_size=1, max_size=30), data=st.data(), seed=st.integers(0, 1000))
+def test_smallest_marks_exactly_as_many_as_asked_for(values, data, seed):
+    count = data.draw(st.integers(0, len(values)))
+    chosen = smallest(np.array(values, float), count, np.random.default_rng(seed))
+    assert chosen.sum() == count
+    assert sorted(np.array(values)[chosen]) == sorted(values)[:count]
+
+
+@pytest.mark.parametrize("count", [1, 4, 9])
+def test_which_of_equal_values_is_smallest_favours_no_position(count):
+    rng, runs = np.random.default_rng(11), 4_000
+    chosen = sum(smallest(np.zeros(10), count, rng).astype(int) for _ in range(runs))
+    # Positions of one draw are dependent (exactly `count` are chosen): divide by (n - 1) / n times (1 - p).
+    p = count / 10
+    statistic = ((chosen - runs * p) ** 2 / (runs * p * (1 - p))).sum() * 9 / 10
+    assert statistic < CHI_SQUARE[9]
+
+
+@pytest.mark.parametrize("what", ["accepted", "rejected", "live"])
+def test_when_all_arms_tie_no_position_is_accepted_rejected_or_kept_more_often(what):
+    rng, runs, n = np.random.default_rng(5), 3_000, 12
+    counts = np.zeros(n)
+    for _ in range(runs):
+        counts[getattr(settle(np.arange(n), np.full(n, 0.5), to_accept=3, keep=6, rng=rng), what)] += 1
+    # Each position is there with some probability p, all alike; so the counts differ by chance only. The
+    # number of one kind varies from run to run, which only makes the positions more alike than binomial.
+    p = counts.mean() / runs
+    assert ((counts - runs * p) ** 2 / (runs * p * (1 - p))).sum() < CHI_SQUARE[n - 1]
+
+
+def test_ties_depend_on_the_seed_alone():
+    def kept(seed):
+        return settle(np.arange(40), np.zeros(40), 3, 20, np.random.default_rng(seed)).live.tolist()
+
+    assert kept(1) == kept(1)
+    assert kept(1) != kept(2)
+
+
+def test_what_is_left_when_nothing_is_to_decide_is_accepted_or_rejected_as_a_whole():
+    board = Scoreboard(4)
+    settle_rest(board, np.array([0, 1]), to_accept=2, round=5, phase="shared")
+    settle_rest(board, np.array([2, 3]), to_accept=0, round=5, phase="shared")
+    verdict = board.verdict()
+    assert [one.verdict for one in verdict] == ["accepted", "accepted", "rejected", "rejected"]
+    assert {(one.round, one.phase) for one in verdict} == {(5, "shared")}

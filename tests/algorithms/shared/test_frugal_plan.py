@@ -1,0 +1,142 @@
+"""The plan of frugal-top: sizes fall, pulls grow, and the time is never above the horizon and nearly all spent."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collabtop.algorithms.shared.allocation import balanced_time
+from collabtop.algorithms.shared.frugal_bound import hypergeometric_tail
+from collabtop.algorithms.shared.frugal_plan import (
+    arms_to_hand_over,
+    frugal_plan,
+    most_in_a_hand,
+    noniid_plan,
+    pulls_share,
+    smallest_frugal_horizon,
+    smallest_noniid_horizon,
+)
+from collabtop.problem import Problem
+
+RISK = 0.001
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Problem:
+    """Any n, m, K, and a horizon that frugal-top accepts."""
+    n = draw(st.one_of(st.integers(2, 40), st.integers(2, 3_000)))
+    m = draw(st.one_of(st.just(1), st.integers(1, max(1, n // 2))))
+    agents = draw(st.one_of(st.integers(1, 12), st.integers(1, 300)))
+    least = smallest_frugal_horizon(n, m, agents, RISK)
+    spare = draw(st.one_of(st.just(0), st.integers(0, 100), st.integers(0, 10**6)))
+    return Problem(n, m, agents, least + spare)
+
+
+def frugal_time(problem: Problem) -> int:
+    """The time that a plan takes, added up here once more."""
+    plan, time, before = frugal_plan(problem, RISK), 0, 0
+    for size, pulls in zip(plan.local_sizes, plan.local_pulls, strict=False):
+        time, before = time + size * (pulls - before), pulls
+    for size, pulls in zip(plan.shared_sizes, plan.shared_pulls, strict=True):
+        time, before = time + balanced_time(size, pulls - before, problem.agents), pulls
+    return time
+
+
+@given(problem=problems())
+def test_the_time_is_never_above_the_horizon_and_less_than_one_more_pull_of_the_last_arms_is_left(problem):
+    time = frugal_time(problem)
+    last = frugal_plan(problem, RISK).shared_sizes[-1]
+    assert time <= problem.horizon < time + -(-last // problem.agents) + 1
+
+
+@given(problem=problems())
+def test_sizes_fall_strictly_and_pulls_never_do(problem):
+    plan = frugal_plan(problem, RISK)
+    assert all(before > after for before, after in pairwise(plan.local_sizes))
+    assert all(before > after for before, after in pairwise(plan.shared_sizes))
+    pulls = [*plan.local_pulls, *plan.shared_pulls]
+    assert pulls[0] >= 1
+    assert pulls == sorted(pulls)
+
+
+@given(problem=problems())
+def test_no_agent_keeps_fewer_arms_than_is_safe_and_half_of_all_arms_at_most_are_handed_over(problem):
+    plan = frugal_plan(problem, RISK)
+    assert plan.local_sizes[0] == -(-problem.n // problem.agents)
+    if plan.local_pulls:
+        assert plan.local_sizes[-1] == arms_to_hand_over(problem, RISK)
+        assert 2 * plan.shared_sizes[0] <= problem.n
+    else:
+        assert plan.shared_sizes[0] == problem.n
+
+
+@given(problem=problems())
+def test_a_horizon_of_one_less_than_the_smallest_does_not_pay_for_one_pull_an_arm(problem):
+    least = smallest_frugal_horizon(problem.n, problem.m, problem.agents, RISK)
+    assert frugal_time(Problem(problem.n, problem.m, problem.agents, least)) <= least
+    assert least >= -(-problem.n // problem.agents)
+
+
+def test_with_more_agents_than_arms_the_first_round_gets_its_share_too():
+    plan = frugal_plan(Problem(n=4, m=1, agents=50, horizon=100), RISK)
+    first, last = plan.shared_pulls
+    assert last / first == pytest.approx(pulls_share(2, m=1) / pulls_share(4, m=1), rel=0.02)
+
+
+@given(n=st.integers(2, 400), m=st.integers(1, 200), spare=st.integers(0, 10**5))
+def test_the_non_iid_plan_spends_the_horizon_and_leaves_out_idle_rounds(n, m, spare):
+    m = min(m, n // 2)
+    horizon = smallest_noniid_horizon(n, m) + spare
+    plan = noniid_plan(Problem(n, m, 3, horizon))
+    new = [after - before for before, after in pairwise([0, *plan.pulls])]
+    time = sum(size * more for size, more in zip(plan.sizes, new, strict=True))
+    assert time <= horizon < time + n
+    assert all(more > 0 for more in new)
+    assert plan.sizes[0] == n
+    assert all(before > after for before, after in pairwise(plan.sizes))
+
+
+def exact_tail(n: int, marked: int, hand: int, above: int) -> Fraction:
+    """P(X > above) by counting hands."""
+    ways = sum(math.comb(marked, x) * math.comb(n - marked, hand - x) for x in range(above + 1, min(marked, hand) + 1))
+    return Fraction(ways, math.comb(n, hand))
+
+
+@given(n=st.integers(1, 30), marked=st.integers(0, 30), hand=st.integers(0, 30), above=st.integers(-1, 31))
+def test_the_hypergeometric_tail_is_the_share_of_hands_that_hold_more(n, marked, hand, above):
+    marked, hand = min(marked, n), min(hand, n)
+    assert hypergeometric_tail(n, marked, hand, above) == pytest.approx(
+        float(exact_tail(n, marked, hand, above)), abs=1e-12
+    )
+
+
+@given(n=st.integers(2, 60), m=st.integers(1, 30), agents=st.integers(1, 20), risk=st.sampled_from([0.3, 0.01, 1e-6]))
+def test_no_hand_holds_more_than_u_of_the_best_but_for_the_risk_and_u_is_no_larger_than_that_needs(n, m, agents, risk):
+    m = min(m, n // 2)
+    most, hand = most_in_a_hand(n, m, agents, risk), -(-n // agents)
+    assert agents * float(exact_tail(n, m, hand, most)) <= risk * (1 + 1e-9)
+    if most > 1:
+        assert agents * float(exact_tail(n, m, hand, most - 1)) > risk * (1 - 1e-9)
+
+
+@given(m=st.integers(1, 10**6), size=st.integers(2, 10**6))
+def test_pulls_grow_the_faster_the_larger_m_is_and_the_fewer_arms_are_open(m, size):
+    def growth(size, m):
+        return pulls_share(size, m) / pulls_share(2 * size, m)
+
+    assert growth(size, m) * (1 + 1e-9) >= 2**0.85
+    assert growth(size, m) <= 2**1.5 * (1 + 1e-9)
+    assert growth(size, m) <= growth(size, m + 1) * (1 + 1e-9)
+    assert growth(2 * size, m) <= growth(size, m) * (1 + 1e-9)
+
+
+@given(problem=problems())
+def test_shared_sizes_add_up_to_what_the_proof_of_the_words_says(problem):
+    first, *later = frugal_plan(problem, RISK).shared_sizes
+    assert sum(later) <= 2.5 * first + len(later) / 2
+    assert len(later) <= 8.5 + math.log(first / 24) / math.log(1.75) + 1e-9

@@ -1,0 +1,60 @@
+"""Which algorithm runs: the one asked for, or the best for the arms and for what is promised."""
+
+from __future__ import annotations
+
+import pytest
+
+import collabtop as ct
+from collabtop.algorithms.default import choose
+
+IID = ct.BernoulliArms([0.9, 0.5, 0.1])
+MIXED = ct.HeterogeneousArms([[0.9, 0.1], [0.6, 0.8], [0.2, 0.2]])
+
+
+@pytest.mark.parametrize(
+    ("arms", "confidence", "chosen", "why"),
+    [
+        (IID, None, "frugal-top", "all agents see the same arms"),
+        (MIXED, None, "frugal-top-noniid", "arms differ between agents"),
+        (IID, 0.9, "confident-top", "a confidence was asked for, and all agents see the same arms"),
+        (MIXED, 0.9, "confident-top-noniid", "a confidence was asked for, and arms differ between agents"),
+    ],
+)
+def test_auto_goes_by_the_kind_of_arms_and_the_promise(arms, confidence, chosen, why):
+    algorithm, reason = choose("auto", {}, arms, confidence, 0.0)
+    assert algorithm.title == chosen
+    assert why in reason
+
+
+def test_a_result_says_what_was_chosen_and_why():
+    result = ct.identify(IID, 1, agents=2, horizon=300, seed=1)
+    assert (result.algorithm, result.confidence, result.sure) == ("frugal-top", None, None)
+    assert "fewest words" in result.why
+    sure = ct.identify(MIXED, 1, confidence=0.9, seed=1)
+    assert (sure.algorithm, sure.confidence, sure.sure) == ("confident-top-noniid", 0.9, True)
+    assert ct.identify(IID, 1, agents=2, horizon=300, algorithm="kzz").why == "asked for"
+
+
+def test_confidence_and_tolerance_reach_an_algorithm_that_was_named():
+    algorithm, _ = choose("kl-lucb", {}, IID, 0.8, 0.1)
+    assert (algorithm.confidence, algorithm.tolerance) == (0.8, 0.1)
+    with pytest.raises(ct.SettingError, match="kzz runs to a horizon; confidence works with confident-top"):
+        choose("kzz", {}, IID, 0.8, 0.0)
+    with pytest.raises(ct.UnknownAlgorithmError):
+        choose("confident", {}, IID, 0.8, 0.0)
+    with pytest.raises(ct.InputError, match="this algorithm object has its own options"):
+        choose(ct.ConfidentTop(), {}, IID, 0.8, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "give exactly one of horizon, budget and confidence: none was given"),
+        ({"horizon": 100, "confidence": 0.9}, "give exactly one of .*: horizon and confidence were given"),
+        ({"horizon": 100, "max_horizon": 1_000}, "max_horizon goes with confidence"),
+        ({"horizon": 100, "tolerance": 0.1}, "tolerance goes with confidence"),
+    ],
+)
+def test_exactly_one_of_horizon_and_confidence_is_given(more, said):
+    with pytest.raises(ct.InputError, match=said):
+        ct.identify(IID, 1, agents=2, **more)

@@ -1,0 +1,120 @@
+"""Algorithms by name: known ones, unknown ones, and one's own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import collabtop as ct
+from collabtop.algorithms.registry import algorithm_options
+from collabtop.testing import check_algorithm
+
+NAMES = ["collab-top-iid", "collab-top-noniid", "kzz", "kzz-balanced", "uniform", "sar", "sequential-halving"]
+ALL = ct.available_algorithms()
+
+
+def test_the_papers_algorithms_and_the_yardsticks_are_there():
+    assert set(NAMES) <= set(ALL)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_algorithm_reports_the_name_it_was_asked_for_by(name):
+    assert ct.make_algorithm(name).title == name
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_name_and_the_options_of_the_object_make_the_object_again(name):
+    made = ct.make_algorithm(name)
+    assert ct.make_algorithm(made.title, **made.options) == made
+
+
+def test_an_unknown_name_is_an_error_that_lists_the_names():
+    with pytest.raises(ct.UnknownAlgorithmError) as caught:
+        ct.make_algorithm("kzzz")
+    assert str(caught.value).startswith("algorithm is 'kzzz' (did you mean 'kzz'?), but these are known: ")
+    for name in ALL:
+        assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("collab-top-iid", "option 'speed' is not one of collab-top-iid's: its options are schedule"),
+        ("sar", "option 'speed' is not one of sar's: it has no options"),
+        ("kzz-balanced", "option 'speed' is not one of kzz-balanced's: it has no options"),
+    ],
+)
+def test_an_unknown_option_is_an_error_that_lists_the_options(name, said):
+    with pytest.raises(ct.InputError, match=said):
+        ct.make_algorithm(name, speed="fast")
+
+
+def test_options_are_those_of_the_class():
+    assert algorithm_options("collab-top-iid") == {"schedule": "paper"}
+    assert ct.make_algorithm("kzz", balanced=True) == ct.KZZ(balanced=True) == ct.make_algorithm("kzz-balanced")
+
+
+@dataclass(frozen=True)
+class Patient(ct.Uniform):
+    """Somebody's own algorithm: uniform, but it does not start below a horizon of so many pulls an arm."""
+
+    name: ClassVar[str] = "patient"
+    least: int = 10
+
+    def smallest_horizon(self, problem):
+        return self.least * problem.n
+
+
+def test_ones_own_class_works_as_it_is_and_under_a_name_after_one_line():
+    arms = ct.BernoulliArms([0.9, 0.1])
+    by_object = ct.identify(arms, 1, agents=2, horizon=100, algorithm=Patient(least=5), seed=1)
+    ct.register_algorithm("patient", Patient)
+    by_name = ct.identify(arms, 1, agents=2, horizon=100, algorithm="patient", options={"least": 5}, seed=1)
+    assert by_object == by_name
+    assert by_name.algorithm == "patient"
+    assert "patient" in ct.available_algorithms()
+    with pytest.raises(ct.HorizonError, match="need at least 20 with patient"):
+        ct.identify(arms, 1, agents=2, horizon=19, algorithm="patient")
+    check_algorithm(Patient())
+
+
+def test_what_a_test_registers_is_gone_in_the_next():
+    assert ct.available_algorithms() == ALL
+
+
+def test_an_algorithm_needs_nothing_but_run():
+    class Guess(ct.Algorithm):
+        name = "guess"
+
+        def run(self, team, problem, rng):
+            board = ct.Scoreboard(problem.n)
+            board.accept(rng.permutation(problem.n)[: problem.m], round=0, phase="guess")
+            return board
+
+    result = ct.identify(ct.BernoulliArms([0.1, 0.9, 0.5]), 1, agents=2, horizon=1, algorithm=Guess(), seed=1)
+    assert (result.words, result.pulls, result.time) == (0, 0, 0)
+
+
+def test_importing_the_package_takes_no_part_of_it_that_is_not_needed():
+    code = "import sys, collabtop; print('matplotlib' in sys.modules, 'polars' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["False", "False"]
+
+
+def test_all_chance_of_an_algorithm_is_the_generator_it_is_given():
+    seen = []
+
+    class Looks(ct.Uniform):
+        def run(self, team, problem, rng):
+            seen.append(rng.random())
+            return super().run(team, problem, rng)
+
+    for seed in (1, 1, 2):
+        ct.identify(ct.BernoulliArms([0.1, 0.9]), 1, agents=2, horizon=10, algorithm=Looks(), seed=seed)
+    assert seen[0] == seen[1] != seen[2]
+    assert isinstance(seen[0], float | np.floating)

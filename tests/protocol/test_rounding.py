@@ -1,0 +1,128 @@
+"""Coarse means: unbiased, no coarser than their noise, exact where there is none."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from collabtop.problem import Problem
+from collabtop.protocol import ledger, wire
+from collabtop.protocol.agent import Agent, Setup
+from collabtop.protocol.messages import CoarseMeans, PullOpen, Request
+from collabtop.protocol.packing import Packed
+from collabtop.protocol.rounding import NoiseGauge, coarse_means
+from collabtop.testing import ConstantArms, words_on_wire
+
+flags = npst.arrays(np.bool_, st.integers(0, 40))
+reals = npst.arrays(np.float64, st.integers(0, 20), elements=st.floats(0, 1))
+packs = st.lists(st.integers(0, 1000), max_size=20).map(lambda numbers: Packed.of(np.array(numbers, np.int64), 1000))
+OPEN = st.builds(
+    PullOpen, survived=st.one_of(st.none(), flags), times=st.integers(1, 2**31 - 1), coarseness=st.just(0.05)
+)
+MEANS = st.one_of(
+    st.builds(CoarseMeans, steps=st.just(1000), packed=packs, exact=st.none()),
+    st.builds(CoarseMeans, steps=st.just(0), packed=st.none(), exact=reals),
+)
+
+
+@given(message=OPEN)
+def test_a_bitmap_comes_back_from_bytes_as_it_was(message):
+    back = wire.decode(wire.encode(message))
+    assert (back.times, back.coarseness, back.free) == (message.times, message.coarseness, message.free)
+    assert (back.survived is None) == (message.survived is None)
+    if back.survived is not None:
+        assert back.survived.dtype == np.bool_
+        assert back.survived.tolist() == message.survived.tolist()
+
+
+@given(message=MEANS)
+def test_coarse_means_come_back_from_bytes_as_they_were(message):
+    back = wire.decode(wire.encode(message))
+    assert back.means().tolist() == message.means().tolist()
+
+
+@given(message=st.one_of(OPEN, MEANS))
+def test_two_independent_counts_of_their_words_agree(message):
+    assert ledger.cost(message)[0] == words_on_wire(wire.encode(message))
+
+
+def test_a_bitmap_is_a_bit_a_flag_and_a_coarse_mean_as_many_bits_as_its_steps_need():
+    question = PullOpen(np.array([True, False, True]), 5, 0.05, free=("times", "coarseness"))
+    assert ledger.cost(question) == (3, 3)
+    answer = CoarseMeans(1000, Packed.of(np.array([1, 2]), 1000), None)
+    assert ledger.cost(answer) == (1 + 2, 32 + 2 * 10)
+
+
+@given(
+    mean=st.floats(0, 1),
+    times=st.integers(1, 10**6),
+    variance=st.floats(1e-6, 1),
+    coarseness=st.floats(0.001, 0.5),
+)
+def test_rounding_moves_a_mean_by_less_than_a_step_and_a_step_is_no_more_than_its_noise_allows(
+    mean, times, variance, coarseness
+):
+    rng = np.random.default_rng(1)
+    sums = np.array([mean * times])
+    told = coarse_means(sums, times, variance, coarseness, rng)
+    assert abs(told.means()[0] - mean) < 1 / told.steps + 1e-9
+    by_count = not (sums % 1).any() and told.steps == times
+    assert by_count or 1 / (4 * told.steps**2) <= coarseness * min(variance, 0.25) / times * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.1234, 0.5, 0.98765, 1.0])
+def test_rounding_is_right_on_average(mean):
+    rng = np.random.default_rng(2)
+    many = 100_000
+    told = coarse_means(np.full(many, mean * 997.0), 997, 0.2, 0.5, rng)
+    spread = 0.5 / told.steps / math.sqrt(many)
+    assert told.means().mean() == pytest.approx(mean, abs=5 * spread + 1e-12)  # a false alarm in a million
+
+
+@given(successes=st.lists(st.integers(0, 30), min_size=1, max_size=20))
+def test_counts_of_few_pulls_are_told_exactly(successes):
+    told = coarse_means(np.array(successes, float), 30, 0.2, 0.05, np.random.default_rng(1))
+    assert told.steps == 30
+    assert np.rint(told.means() * 30).tolist() == successes
+
+
+def test_the_gauge_finds_the_variance_of_a_reward():
+    rng, gauge = np.random.default_rng(3), NoiseGauge()
+    assert gauge.variance is None
+    for times in (10, 31):
+        gauge.take(
+            *(
+                part
+                for half in (times // 2, times - times // 2)
+                for part in (rng.binomial(half, 0.3, 4_000) * 1.0, half)
+            )
+        )
+    assert gauge.variance == pytest.approx(0.21, rel=0.06)  # 0.21 sqrt(2 / 8,000) is 1.6%
+
+
+@given(levels=st.lists(st.integers(0, 1024), min_size=1, max_size=12), times=st.integers(2, 50))
+def test_means_of_constant_arms_are_exact(levels, times):
+    arms = ConstantArms(np.array(levels) / 1024)
+    agent = Agent(0, arms, Setup(Problem(n=len(levels), m=1, agents=1, horizon=10**6), seed=1))
+    told = agent.answer(Request(0, 1, (PullOpen(None, times, 0.05),))).answer
+    assert told.means().tolist() == pytest.approx(arms.means.tolist(), abs=1e-12)
+
+
+@pytest.mark.parametrize("noise", [1e-17, 1e-13, 1e-9])
+def test_means_with_next_to_no_noise_are_exact_and_fit_into_a_message(noise):
+    """Constant rewards that are no binary fractions have such noise, by rounding alone."""
+    sums = np.array([7.1, 12.3])
+    told = coarse_means(sums, 20, noise**2, 0.05, np.random.default_rng(0))
+    assert wire.decode(wire.encode(told)).means().tolist() == (sums / 20).tolist()
+
+
+@given(variance=st.floats(0, 0.25), coarseness=st.floats(0, 1, exclude_max=True), times=st.integers(1, 2**31 - 1))
+def test_whatever_is_asked_and_measured_can_be_told(variance, coarseness, times):
+    told = coarse_means(np.array([0.3, 0.7]) * times, times, variance, coarseness, np.random.default_rng(0))
+    error = abs(wire.decode(wire.encode(told)).means() - [0.3, 0.7]).max()
+    assert error <= (1 / told.steps if told.steps else 0) + 1e-9

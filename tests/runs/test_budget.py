@@ -1,0 +1,123 @@
+"""Budgets: never overspent whichever candidates stay open, spent as far as that allows, and refused before a pull."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import collabtop as ct
+from collabtop.runs.budget import worst_case
+
+ONE_AGENT = ("sar", "sequential-halving")
+# kl-lucb, which has the bound that holds for all, would take a minute here.
+ALGORITHMS = [name for name in ct.available_algorithms() if name != "kl-lucb"]
+
+
+def dearest_best(n, rng):
+    """The dearer a candidate, the better, so that the dear ones stay open: with prices of all sizes."""
+    costs = np.sort(np.ceil(64 * rng.exponential(size=n) ** 2 + 1) / 64)  # whole 64ths add up exactly
+    return costs, ct.BernoulliArms(np.linspace(0.05, 0.95, n))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 40), agents=st.integers(1, 12), tight=st.booleans())
+def test_a_budget_is_never_overspent_even_when_the_dearest_stay_open(algorithm, seed, n, agents, tight):
+    rng = np.random.default_rng(seed)
+    costs, arms = dearest_best(n, rng)
+    agents = 1 if algorithm in ONE_AGENT else agents
+    m = 1 if algorithm == "sequential-halving" else int(rng.integers(1, n + 1))
+    asked = {"agents": agents, "algorithm": algorithm, "cost": costs.tolist()}
+    try:
+        ct.dry_run(arms, m, budget=1e-9, **asked)
+        smallest = 1.0
+    except ct.BudgetError as error:
+        smallest = error.smallest
+    budget = smallest * (1.0 if tight else float(rng.uniform(1, 50)))
+    result = ct.identify(arms, m, budget=budget, seed=seed, **asked)
+    assert result.spending.spent <= result.spending.worst_case <= budget
+    assert result.spending.spent == pytest.approx(float(result.observed.pulls @ costs))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 60), agents=st.integers(1, 12), spare=st.integers(0, 3_000))
+def test_the_costliest_run_is_an_upper_bound_on_every_run(algorithm, seed, n, agents, spare):
+    agents = 1 if algorithm in ONE_AGENT else agents
+    made = ct.make_algorithm(algorithm)
+    horizon = made.smallest_horizon(ct.Problem(n, 1, agents, 1)) + spare
+    arms = ct.BernoulliArms(np.random.default_rng(seed).uniform(size=n))
+    result = ct.identify(arms, 1, agents=agents, horizon=horizon, algorithm=algorithm, seed=seed)
+    dear = dearest_best(n, np.random.default_rng(seed))[0][::-1]
+    spent = float(np.sort(result.observed.pulls)[::-1] @ dear)  # as if the dearest had been pulled most
+    assert spent <= worst_case(made, ct.Problem(n, 1, agents, horizon), dear.tolist())
+
+
+@pytest.mark.parametrize("algorithm", ["kzz", "uniform", "collab-top-noniid", "collab-top-iid"])
+def test_a_budget_in_pulls_is_spent_as_far_as_the_schedule_allows(algorithm):
+    options = {"schedule": "full"} if algorithm.startswith("collab") else {}
+    arms = ct.BernoulliArms(np.linspace(0.1, 0.9, 32))
+    result = ct.identify(arms, 2, agents=4, budget=40_000, algorithm=algorithm, options=options, seed=1)
+    assert 0.85 * 40_000 < result.pulls <= 40_000
+
+
+def test_the_price_may_be_a_number_a_list_or_a_function_of_the_candidate():
+    asked = {"pull": lambda c, rng: rng.random() < len(c) / 6, "agents": 2, "algorithm": "kzz", "seed": 1}
+    words = ["a", "bb", "cccc"]
+    horizons = [
+        ct.identify(words, 1, budget=budget, cost=cost, **asked).horizon
+        for budget, cost in ((3_000, 3), (3_000, [3, 3, 3]), (3_000, lambda word: 3), (1_000, None))
+    ]
+    assert len(set(horizons)) == 1
+    dear = ct.identify(words, 1, budget=3_000, cost=len, **asked)
+    assert dear.spending.budget == 3_000
+    assert 2_500 < dear.spending.worst_case <= 3_000
+
+
+def test_a_budget_that_cannot_work_is_refused_before_a_pull_and_says_what_would():
+    def pull(candidate, rng):
+        raise AssertionError("something was pulled")
+
+    asked = {"pull": pull, "agents": 2, "algorithm": "uniform", "cost": 0.5}
+    with pytest.raises(ct.BudgetError, match=r"budget is 1, but 5 candidates and 2 agents may need 5 with uniform"):
+        ct.identify(list("abcde"), 1, budget=1, **asked)
+    assert ct.dry_run(list("abcde"), 1, agents=2, budget=5, algorithm="uniform", cost=0.5).pulls == 10
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "give exactly one of horizon, budget and confidence: none was given"),
+        ({"horizon": 10, "budget": 10}, "horizon and budget were given"),
+        ({"horizon": 100, "cost": 2}, "cost goes with budget"),
+        ({"budget": 0}, "budget is 0, but a positive number is needed"),
+        ({"budget": float("nan")}, "budget is nan"),
+        ({"budget": "all"}, "budget is 'all'"),
+        ({"budget": 100, "cost": [1, 2]}, "cost has 2 entries, but there are 3 candidates"),
+        ({"budget": 100, "cost": [1, 0, 1]}, "cost of candidate 'b' is 0, but a positive number is needed"),
+        ({"budget": 100, "cost": lambda c: None}, "cost of candidate 'a' is None"),
+        ({"budget": 100, "m": 4}, "m is 4, but there are only 3 arms"),
+        ({"budget": 100, "algorithm": "sar"}, "agents is 2, but sar runs with 1 agent"),
+    ],
+)
+def test_bad_budgets_are_errors_that_name_the_argument(more, said):
+    with pytest.raises(ct.InputError, match=said):
+        ct.identify(list("abc"), **{"m": 1, "pull": lambda c, rng: 1, "agents": 2, **more})
+
+
+def test_arms_without_candidates_take_no_function_for_a_price():
+    with pytest.raises(ct.InputError, match="cost is a function of a candidate, but these arms have none"):
+        ct.identify(ct.BernoulliArms([0.5, 0.6]), 1, agents=1, budget=100, cost=lambda c: 1)
+
+
+def test_the_budget_belongs_to_the_checkpoint(tmp_path):
+    path = tmp_path / "run.ctlog"
+    asked = {"pull": lambda c, rng: rng.random() < 0.5, "agents": 2, "seed": 1, "checkpoint": path, "cost": len}
+    result = ct.identify(["a", "bb"], 1, budget=400, **asked)
+    again = ct.resume(path, pull=asked["pull"])
+    assert (again, again.spending) == (result, result.spending)
+
+
+def test_all_candidates_wanted_costs_nothing():
+    result = ct.identify(list("abc"), 3, pull=lambda c, rng: 1, agents=2, budget=1)
+    assert (result.pulls, result.spending.spent, result.spending.worst_case) == (0, 0.0, 0.0)

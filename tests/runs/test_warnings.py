@@ -1,0 +1,71 @@
+"""A result says when the horizon could not tell the border apart, with the numbers."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import collabtop as ct
+from collabtop.runs.warnings import border
+from collabtop.testing import ConstantArms
+
+
+def run(means, horizon, m=1, algorithm="kzz-balanced", seed=1, labels=None):
+    arms = ct.BernoulliArms(means, labels=labels)
+    return ct.identify(arms, m, agents=4, horizon=horizon, algorithm=algorithm, seed=seed)
+
+
+def test_a_hopeless_horizon_is_said_with_gap_standard_error_and_what_it_would_take():
+    result = run([0.5] * 20 + [0.501], 200, labels=[f"film {i}" for i in range(21)])
+    (line,) = result.warnings
+    assert line.startswith("the horizon of 200 is too small to tell the border: film ")
+    assert "(in) and film" in line
+    assert "+-" in line
+    assert "standard errors" in line
+    assert "horizon" in line.split(";")[1]
+    assert json.loads(result.to_json())["warnings"] == [line]
+    printed = " ".join(str(result).split())
+    assert f"warning: {line}" in printed
+
+
+def test_an_ample_horizon_leaves_no_doubt():
+    result = run([0.9, 0.4, 0.4, 0.3], 4_000)
+    assert result.warnings == ()
+    assert result.to_dict()["warnings"] == []
+    assert "warning" not in str(result)
+
+
+def test_of_hopeless_runs_most_are_warned_and_of_ample_ones_hardly_any():
+    arms = ct.datasets.equal_gaps(32, m=2, gap=0.3)
+    for horizon, least, most in ((40, 0.7, 1.0), (2_000, 0.0, 0.1)):
+        runs = [ct.identify(arms, 2, agents=4, horizon=horizon, algorithm="kzz", seed=s) for s in range(60)]
+        assert least <= np.mean([bool(one.warnings) for one in runs]) <= most
+
+
+@pytest.mark.parametrize("algorithm", ["frugal-top", "collab-top-iid", "uniform", "kzz"])
+@pytest.mark.parametrize("m", [1, 5, 25, 30])
+def test_every_kind_of_run_can_be_asked(algorithm, m):
+    arms = ct.BernoulliArms(np.linspace(0.2, 0.8, 30))
+    result = ct.identify(arms, m, agents=3, horizon=400, algorithm=algorithm, seed=2)
+    assert isinstance(result.warnings, tuple)
+
+
+def test_where_all_arms_are_wanted_there_is_no_border():
+    result = ct.identify(ct.BernoulliArms([0.5, 0.4]), 2, agents=1, horizon=1)
+    assert border(result.estimates) is None
+    assert result.warnings == ()
+
+
+def test_a_gap_of_nothing_names_no_horizon():
+    result = ct.identify(ConstantArms([0.5, 0.5]), 1, agents=1, horizon=100, algorithm="uniform", seed=1)
+    assert "no horizon can be named" in result.warnings[0]
+
+
+def test_a_run_that_is_sure_has_no_doubts_and_one_that_is_not_says_what_is_open():
+    arms = ct.BernoulliArms([0.52, 0.5, 0.1])
+    assert ct.identify(ct.BernoulliArms([0.9, 0.1]), 1, agents=1, confidence=0.9, seed=1).warnings == ()
+    lines = ct.identify(arms, 1, agents=1, confidence=0.9, max_horizon=500, seed=1).warnings
+    assert lines[0] == "not sure: 2 of 3 arms are still open at the limit of 500"
+    assert "standard errors" in lines[1]

@@ -1,0 +1,55 @@
+"""A run of two sites, one of which is gone when the answer is found."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import collabtop as ct
+from collabtop.events import SiteChanged
+from tests.support.proxy import Proxy
+
+MEANS = [0.9, 0.1]
+RUN = {"m": 1, "agents": 2, "horizon": 60, "algorithm": "uniform", "seed": 1}
+
+
+class LastToAnswer(ct.BernoulliArms):
+    """Arms of a site that answers when another one has answered, and has lost its connection after that."""
+
+    def __init__(self, team, link, gone, heal_after):
+        super().__init__(MEANS)
+        self.team, self.link, self.gone, self.heal_after = team, link, gone, heal_after
+
+    def pull(self, arms, times, draws):
+        while self.team._coordinator._states[1].last < 1:
+            time.sleep(0.01)
+        self.link.cut()
+        assert self.gone.wait(30)
+        if self.heal_after is not None:
+            threading.Timer(self.heal_after, self.link.heal).start()
+        return super().pull(arms, times, draws)
+
+
+@contextmanager
+def site1_gone_at_the_end(certs, *, heal_after=None, give_up=60):
+    """A team for `RUN` whose second site is cut off after its answer, and what becomes of its sites."""
+    gone = threading.Event()
+
+    def watch(event):
+        if isinstance(event, SiteChanged) and (event.site, event.state) == ("site1", "gone"):
+            gone.set()
+
+    settings = {"listen": "localhost:0", "cert": certs / "coordinator.pem", "keepalive": 0.5, "on_event": watch}
+    team = ct.SitesTeam(["site0", "site1"], **settings)
+    link = Proxy(team.port)
+    last = LastToAnswer(team, link, gone, heal_after)
+    sites = [(team.port, last, "site0"), (link.port, ct.BernoulliArms(MEANS), "site1")]
+    with ThreadPoolExecutor() as pool:
+        joined = [
+            pool.submit(ct.join, f"localhost:{port}", arms, cert=certs / f"{name}.pem", give_up=give_up, keepalive=0.5)
+            for port, arms, name in sites
+        ]
+        yield team, joined
+    link.close()

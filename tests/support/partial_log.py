@@ -1,0 +1,51 @@
+"""Logs of a run over sites that has got half way, with notes on its agents."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import collabtop as ct
+from collabtop.runlog.file import RunLog, read_log
+from collabtop.runlog.format import Exchange, RemoteRun
+
+MEANS = np.linspace(0.1, 0.9, 12)
+
+
+def logged(path, **more):
+    arms = ct.HeterogeneousArms(np.tile(MEANS[:, None], (1, 4)))
+    return ct.identify(arms, 2, horizon=4_000, seed=5, algorithm="collab-top-noniid", checkpoint=path, **more)
+
+
+def rewritten(source, path, change):
+    """A log with other records."""
+    log = RunLog(path)
+    for record in change(read_log(source)):
+        log.append(record)
+    return log
+
+
+@pytest.fixture
+def half(tmp_path, monkeypatch):
+    """Give a log of a run over sites that has got half way, with more records; in use until `end` is called."""
+    in_use = True
+    # A lock of this very process is given back when it reads the file, so here the system is not asked.
+    monkeypatch.setattr("collabtop.watch.runs.is_in_use", lambda path: in_use)
+
+    def make(*more, name="half.ctlog"):
+        logged(tmp_path / "whole.ctlog")
+
+        def change(records):
+            header, *rest = records
+            exchanges = [it for it in rest if isinstance(it, Exchange)]
+            return [header, RemoteRun("r", (("north", 2), ("south", 2))), *rest[: rest.index(exchanges[1])], *more]
+
+        rewritten(tmp_path / "whole.ctlog", tmp_path / name, change).close()
+        return tmp_path / name
+
+    def end():
+        nonlocal in_use
+        in_use = False
+
+    make.end = end
+    return make

@@ -1,0 +1,207 @@
+"""Coordinators and sites as real processes, started by the installed command."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import collabtop as ct
+from tests.support.forked_process import Forked
+
+COMMAND = str(Path(sys.executable).with_name("collabtop"))
+
+CANDIDATES = [f"treatment {number}" for number in range(64)]
+
+MODULE = """
+import os, time
+candidates = [f"treatment {number}" for number in range(64)]
+pulls = 0
+
+def meanwhile(candidate):
+    while pulls == int(os.environ["HOLD_AT"]) and not os.path.exists("go"):
+        time.sleep(0.005)
+
+def score(candidate, rng):
+    global pulls
+    pulls += 1
+    drawn = rng.random()
+    time.sleep(float(os.environ["PULL_SECONDS"]))
+    meanwhile(candidate)
+    with open(os.environ["PULLS"], "a") as file:
+        file.write(f"{candidate} {drawn!r}\\n")
+    return drawn < 0.2 + 0.01 * int(candidate.split()[1])
+"""
+
+HORIZONS = {"collab-top-iid": 500, "frugal-top": 130, "collab-top-noniid": 400, "kzz": 400, "uniform": 128}
+"""With two sites and 64 candidates, 128 to 400 pulls a site; the first two have local phases of 100 and 90 pulls."""
+MIDDLE = {"collab-top-iid": 57, "frugal-top": 40, "collab-top-noniid": 80, "kzz": 80}
+"""A pull that both sites make in the same exchange, which is not their first; in a local phase where there is one."""
+
+
+def score(candidate, rng):
+    return rng.random() < 0.2 + 0.01 * int(candidate.split()[1])
+
+
+class Trial:
+    """A run of some sites in processes of their own, in a folder of their own.
+
+    Args:
+        fresh: start each process by the installed command; otherwise they are copies of one that has imported the
+            package, which saves a second of a core each.
+        hold: let every site stop in the middle of its work until `go_on`, so that faults hit it there for certain.
+        meanwhile: Python code with another function of that name, which is called in every pull.
+    """
+
+    def __init__(
+        self,
+        folder,
+        certs,
+        sites=2,
+        *,
+        algorithm,
+        fresh=False,
+        hold=False,
+        meanwhile="",
+        pull_seconds=0.005,
+        grace=60,
+        keepalive=2,
+        **settings,
+    ):
+        self.folder, self.certs, self.sites, self.fresh = folder, certs, sites, fresh
+        self.hold_at = MIDDLE[algorithm] if hold else 0
+        self.port, self.pull_seconds, self.keepalive = 0, pull_seconds, keepalive
+        self.running = {}
+        (folder / "study.py").write_text(MODULE + meanwhile)
+        self.settings = {"m": 1, "horizon": HORIZONS[algorithm], "seed": 5, "algorithm": algorithm, **settings}
+        names = [f"site{number}" for number in range(sites)]
+        lines = {**self.settings, "labels": CANDIDATES, "sites": names, "grace": grace, "keepalive": keepalive}
+        (folder / "run.toml").write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in lines.items()))
+
+    def expected(self):
+        """The same run in this process, undisturbed."""
+        run = {name: value for name, value in self.settings.items() if name != "m"}
+        return ct.identify(CANDIDATES, self.settings["m"], pull=score, agents=self.sites, **run)
+
+    def start_coordinator(self, *more):
+        """Start it; the first one takes any free port, later ones the same again."""
+        self._start(
+            "coordinator",
+            *("coordinate", "run.toml", "--listen", f"127.0.0.1:{self.port}", "--json"),
+            *("--cert", self.certs / "coordinator.pem", *more),
+        )
+        if not self.port:
+            self.port = int(self.wait_until_said("coordinator", r"listening on 127\.0\.0\.1:(\d+)")[1])
+
+    def start_site(self, number, *, port=None, more=()):
+        self._start(
+            f"site{number}",
+            *("join", f"localhost:{port or self.port}", "--site", f"site{number}"),
+            *("--arms", "study:candidates", "--pull", "study:score", "--cert", self.certs / f"site{number}.pem"),
+            *("--keepalive", self.keepalive, "--min-batch", 1, "--give-up", 600, *more),
+        )
+
+    def start_all(self):
+        self.start_coordinator()
+        for number in range(self.sites):
+            self.start_site(number)
+
+    def start_again(self, name):
+        self.start_coordinator() if name == "coordinator" else self.start_site(int(name[4:]))
+
+    def _start(self, name, *arguments):
+        arguments = [str(argument) for argument in arguments]
+        numbers = {"PULL_SECONDS": str(self.pull_seconds), "HOLD_AT": str(self.hold_at)}
+        environment = {"PULLS": str(self.pulls_file(name)), **numbers}
+        out, err = self.folder / f"{name}.out", self.folder / f"{name}.err"
+        if not self.fresh:
+            self.running[name] = Forked(arguments, cwd=self.folder, out=out, err=err, environment=environment)
+            return
+        with out.open("ab") as to_out, err.open("ab") as to_err:
+            self.running[name] = subprocess.Popen(
+                [COMMAND, *arguments], cwd=self.folder, stdout=to_out, stderr=to_err, env={**os.environ, **environment}
+            )
+
+    def pulls_file(self, name):
+        return self.folder / f"{name}.pulls"
+
+    def pulls_made(self, name):
+        path = self.pulls_file(name)
+        return path.read_text().splitlines() if path.exists() else []
+
+    def wait_for_the_middle(self):
+        """Wait until all sites are in the middle of their work."""
+        for number in range(self.sites):
+            self.wait_for_pulls(f"site{number}", self.hold_at - 1)
+
+    def go_on(self):
+        (self.folder / "go").touch()
+
+    def wait_for_pulls(self, name, count):
+        self._wait(name, lambda: len(self.pulls_made(name)) >= count, f"{count} pulls")
+
+    def wait_until_said(self, name, pattern):
+        """Wait until a process has said something, and return the match."""
+        self._wait(name, lambda: re.search(pattern, self.said(name)), pattern)
+        return re.search(pattern, self.said(name))
+
+    def wait_until_idle(self, name):
+        """Wait until every thread of a process sleeps and goes on sleeping: what it had to send has left it."""
+        tasks, asleep = Path(f"/proc/{self.running[name].pid}/task"), 0
+
+        def done():
+            nonlocal asleep
+            states = [(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks.iterdir()]
+            asleep = asleep + 1 if set(states) == {"S"} else 0
+            return asleep >= 30
+
+        self._wait(name, done, "rest")
+
+    def _wait(self, name, done, what, seconds=60):
+        end = time.monotonic() + seconds
+        while not done():
+            assert self.running[name].poll() is None, f"{name} ended: {self.said(name)}"
+            assert time.monotonic() < end, f"{name}: no {what} in {seconds} s, only {self.said(name)}"
+            time.sleep(0.01)
+
+    def send(self, name, what):
+        self.running[name].send_signal(what)
+
+    def kill(self, name):
+        self.running[name].kill()
+        self.running[name].wait()
+
+    def result(self, seconds=120):
+        """Wait for all to end well, and return what the coordinator printed."""
+        end = time.monotonic() + seconds
+        for name, process in self.running.items():
+            code = process.wait(max(0.1, end - time.monotonic()))
+            assert code == 0, f"{name} ended with {code}: {self.said(name)}"
+        return json.loads((self.folder / "coordinator.out").read_text())
+
+    def said(self, name):
+        path = self.folder / f"{name}.err"
+        return path.read_text() if path.exists() else ""
+
+    def stop(self):
+        for process in self.running.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+                process.wait()
+
+    def check(self, told, *, repeated_at_most=0):
+        """The undisturbed answer and ledger, and no pull made twice but one under way at a kill."""
+        expected = json.loads(self.expected().to_json())
+        transport = told.pop("transport")
+        assert told == expected
+        pulls = Counter(line for number in range(self.sites) for line in self.pulls_made(f"site{number}"))
+        assert len(pulls) == expected["pulls"]
+        assert sum(pulls.values()) - len(pulls) <= repeated_at_most
+        return transport

@@ -1,0 +1,175 @@
+"""A Ray of our own: started for a run and ended with it, whatever the end, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import collabtop as ct
+
+SCRIPT = """
+import os, sys, time
+import collabtop as ct
+
+def score(mean, rng):
+    if mean < 0:
+        raise LookupError("no such model")
+    if mean == 0.5:
+        print("pulling", flush=True)
+        time.sleep(60)
+    return rng.random() < mean
+
+print("at", os.getpid(), flush=True)
+"""
+
+WELL_THEN_BADLY = """
+result = ct.identify([0.2, 0.9], 1, pull=score, agents=2, horizon=40, seed=1, team=ct.RayTeam(hosts=1))
+print(result == ct.identify([0.2, 0.9], 1, pull=score, agents=2, horizon=40, seed=1))
+try:
+    ct.identify([-1.0, 0.9], 1, pull=score, agents=2, horizon=40, seed=1, team=ct.RayTeam(hosts=1))
+except ct.PullError as error:
+    print(error.candidate)
+assert not any(name.startswith(("RAY_AUTH", "RAY_USAGE")) for name in os.environ)
+"""
+
+THEN_ANOTHER_WITHOUT_A_TOKEN = """
+import ray
+ct.identify([0.2, 0.9], 1, pull=score, agents=2, horizon=40, seed=1, team=ct.RayTeam(hosts=1))
+os.environ["RAY_AUTH_MODE"] = "disabled"
+ray.init(address="local", include_dashboard=False, num_cpus=2, log_to_driver=False, logging_level="ERROR")
+try:
+    ct.identify([0.2, 0.9], 1, pull=score, agents=2, horizon=40, seed=1, team=ct.RayTeam(hosts=1))
+except ct.InputError as error:
+    print(error)
+ray.shutdown()
+"""
+
+HANGING = """
+ct.identify([0.5, 0.9], 1, pull=score, agents=2, horizon=40, seed=1, team=ct.RayTeam(hosts=1))
+"""
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A home folder and a folder for temporary files, of which a test sees what was put there."""
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def temporary():
+    folder = Path("/tmp") / f"cttest{os.getpid()}"  # short: names of sockets are limited
+    folder.mkdir()
+    yield folder
+    left = list(folder.iterdir())
+    for path in left:
+        path.unlink() if path.is_file() else path.rmdir()
+    folder.rmdir()
+
+
+def started(script, home, temporary):
+    quiet = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT + script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**quiet, "HOME": str(home), "TMPDIR": str(temporary)},
+        start_new_session=True,
+    )
+
+
+def of_session(leader):
+    """Processes that this session's programs started, as far as they still run."""
+    found = []
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            try:
+                fields = (path / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[3]) == leader and fields[0] != "Z":
+                found.append((int(path.name), (path / "cmdline").read_bytes()))
+    return found
+
+
+def check_nothing_is_left(process, home, temporary):
+    deadline = time.monotonic() + 5
+    while (left := of_session(process.pid)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert left == []
+    assert list(temporary.iterdir()) == []
+    assert list(home.iterdir()) == []  # where Ray would put a token that all can read
+    assert not [line for line in Path("/proc/net/unix").read_text().splitlines() if str(temporary) in line]
+
+
+@pytest.mark.slow
+def test_after_success_and_after_an_error_nothing_is_left(home, temporary):
+    process = started(WELL_THEN_BADLY, home, temporary)
+    out, err = process.communicate(timeout=300)
+    assert (out.split("\n")[1:], err, process.returncode) == (["True", "-1.0", ""], "", 0)
+    check_nothing_is_left(process, home, temporary)
+
+
+@pytest.mark.slow
+def test_a_process_that_had_one_of_our_own_is_told_why_it_cannot_use_one_without_a_token(home, temporary):
+    process = started(THEN_ANOTHER_WITHOUT_A_TOKEN, home, temporary)
+    out, _ = process.communicate(timeout=300)
+    shutil.rmtree(temporary / "ray")  # the other one's
+    assert "could not be started on Ray: The actor is dead because" in out
+    assert "Ray keeps asking for that one's token: use the cluster from a fresh process" in out
+
+
+@pytest.mark.slow
+def test_after_an_interrupt_nothing_is_left(home, temporary):
+    process = started(HANGING, home, temporary)
+    assert process.stdout.readline().startswith("at")
+    deadline = time.monotonic() + 60
+    while not any(b"ray::AgentHost.answer" in line for _, line in of_session(process.pid)):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
+    began = time.monotonic()
+    _, err = process.communicate(timeout=60)
+    assert time.monotonic() - began < 10
+    assert err.strip().endswith("KeyboardInterrupt")
+    assert process.returncode == -signal.SIGINT
+    check_nothing_is_left(process, home, temporary)
+
+
+def test_without_the_extra_one_line_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    arms, said = ct.BernoulliArms([0.9, 0.1]), r"^team 'ray' needs Ray, .*: pip install 'collabtop\[ray\]'$"
+    for ask in (
+        lambda: ct.RayTeam(hosts=2),
+        lambda: ct.identify(arms, 1, agents=2, horizon=40, team="ray", checkpoint=tmp_path / "log"),
+        lambda: ct.Study(arms=arms, algorithms="kzz", agents=2, horizon=40).run(team="ray"),
+    ):
+        with pytest.raises(ct.InputError, match=said):
+            ask()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"hosts": 0}, "hosts is 0, but a whole number of at least 1 is needed"),
+        ({"hosts": 2, "agents_per_host": 5}, "give hosts or agents_per_host, not both"),
+        ({"agents_per_host": 1.5}, "agents_per_host is 1.5, but a whole number"),
+        ({"resources": {}}, "resources is empty"),
+        ({"resources": {"GPU": -1}}, "resources has -1 of 'GPU', but a positive number is needed"),
+        ({"max_concurrent_pulls": 0}, "max_concurrent_pulls is 0"),
+        ({"silence": 0}, "silence is 0, but a positive number of seconds is needed"),
+        ({"recoveries": -1}, "recoveries is -1, but a whole number of at least 0 is needed"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_starts(arguments, said):
+    with pytest.raises(ct.InputError, match=said):
+        ct.RayTeam(**arguments)

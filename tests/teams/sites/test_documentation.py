@@ -1,0 +1,59 @@
+"""The page on sites, followed to the letter."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from collabtop.cli import app
+from tests.support.namespaces import needs_namespaces, own_network
+
+needs_namespaces()
+
+PAGE = Path(__file__).parents[3] / "docs" / "sites.md"
+
+
+def blocks(mark):
+    return re.findall(rf"<!-- {mark} -->\n```\w+\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_three_commands_work_as_they_stand_and_are_told_apart_from_a_new_run(tmp_path, monkeypatch):
+    for name in ("trial.py", "run.toml"):
+        (tmp_path / name).write_text(blocks(f"file: {name}")[0])
+    [commands] = blocks("commands")
+    assert len(commands.strip().splitlines()) == 3
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    ended = subprocess.run(
+        # In a network of its own, where the page's port is free for certain.
+        [*own_network(), "bash", "-c", f"ip link set lo up\n{commands}"],
+        **{"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "timeout": 120, "check": False},
+    )
+    assert re.search(r"│ +1 │ f +│", ended.stdout)
+    assert "The best 1 of 6 arms by frugal-top, 2 agents, seed 7" in ended.stdout
+    assert "bytes crossed" in ended.stdout
+    assert "listening on localhost:7443" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert {path.name for path in tmp_path.iterdir()} >= {"run.ctlog", "north-journal", "south-journal"}
+    monkeypatch.chdir(tmp_path)
+    arguments = ["coordinate", "run.toml", "--listen", "localhost:0", "--cert", "certs/coordinator.pem"]
+    again = CliRunner().invoke(app, arguments)
+    assert again.exit_code == 0
+    assert "run.ctlog holds a finished run, and no site is asked: for a new one, give another --log" in again.stderr
+    assert re.search(r"│ +1 │ f +│", again.stdout)
+    assert "\n0 bytes crossed, 0 requests were repeated" in again.stdout  # this process asked nobody
+
+
+def test_every_key_of_a_run_file_is_on_the_page():
+    import msgspec
+
+    from collabtop.runs.sites_run import RunSettings
+
+    page = PAGE.read_text(encoding="utf-8")
+    for field in msgspec.structs.fields(RunSettings):
+        if field.name not in ("tolerance", "max_horizon"):  # they go with a confidence, as in identify
+            assert f"`{field.name}`" in page or f"`{field.name} " in page, f"{field.name} is missing"

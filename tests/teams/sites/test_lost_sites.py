@@ -1,0 +1,228 @@
+"""A site that is gone for good: the run fails so that it can be resumed, or goes on without it and says so."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+import collabtop as ct
+from collabtop.events import SiteChanged
+from collabtop.protocol.agent import Agent
+from collabtop.protocol.messages import Cut, Deal, HandOver, Prune, Pull, PullOpen, Sample
+from collabtop.runlog.file import read_log
+from collabtop.runlog.format import Finished
+from collabtop.testing import ConstantArms
+from tests.support.thread_sites import ThreadSites
+
+SPREAD = ConstantArms(np.random.default_rng(2).permutation(64) / 64)
+MIXED = ConstantArms(np.random.default_rng(3).integers(0, 1024, (12, 4)) / 1024)
+
+
+class Losing(ct.LocalTeam):
+    """Loses agents when they are asked a question of some kind for the n-th time, as a team of sites may."""
+
+    tolerates_loss = True
+
+    def __init__(self, kind, nth=1, agents=(1,)):
+        self.kind, self.nth, self.losing, self.asked = kind, nth, set(agents), 0
+
+    def deliver(self, requests):
+        if any(isinstance(request.messages[-1], self.kind) for request in requests):
+            self.asked += 1
+        gone = self.losing if self.asked >= self.nth else set()
+        assert not self.lost & {request.agent for request in requests}, "a lost agent was asked again"
+        return super().deliver([request for request in requests if request.agent not in gone])
+
+
+@pytest.mark.parametrize("schedule", ["paper", "full"])
+@pytest.mark.parametrize("agents", [(1,), (0, 3)])
+@pytest.mark.parametrize(
+    ("kind", "nth"), [(Deal, 1), (Sample, 1), (Sample, 2), (Cut, 1), (Cut, 2), (HandOver, 1), (Pull, 1), (Pull, 2)]
+)
+def test_collab_top_iid_takes_back_what_a_lost_agent_was_dealt(kind, nth, agents, schedule):
+    team = Losing(kind, nth, agents)
+    algorithm = ct.CollabTopIID(schedule=schedule)
+    result = ct.identify(SPREAD, 9, agents=4, horizon=9_000, algorithm=algorithm, seed=1, team=team)
+    assert result.lost == agents
+    assert sorted(SPREAD.means[result.top_indices]) == sorted(SPREAD.means)[-9:]
+    assert result.time <= 9_000
+    assert f"{len(agents)} of 4 agents were lost for good" in result.warnings[0]
+
+
+@pytest.mark.parametrize(("kind", "nth"), [(Prune, 1), (Pull, 1), (Pull, 2)])
+def test_frugal_top_takes_back_what_a_lost_agent_was_dealt(kind, nth):
+    arms = ConstantArms(np.random.default_rng(2).permutation(256) / 256)
+    team = Losing(kind, nth, agents=(2,))
+    result = ct.identify(arms, 1, agents=8, horizon=9_000, algorithm="frugal-top", seed=1, team=team)
+    assert result.lost == (2,)
+    assert result.top_indices == [int(np.argmax(arms.means))]
+    assert result.time <= 9_000
+
+
+def test_a_horizon_that_cannot_pay_for_it_is_said():
+    smallest = ct.FrugalTop().smallest_horizon(ct.Problem(256, 1, 8, 1))
+    arms = ConstantArms(np.random.default_rng(2).permutation(256) / 256)
+    with pytest.raises(ct.SiteError, match=r"what it left undone takes [\d,]+ time steps .* only [\d,]+ are left"):
+        ct.identify(
+            arms, 1, agents=8, horizon=smallest, algorithm="frugal-top", seed=1, team=Losing(Prune, agents=range(6))
+        )
+
+
+def test_a_horizon_that_is_all_planned_for_cannot_pay_for_two_of_four_agents():
+    with pytest.raises(
+        ct.SiteError, match=r"what it left undone takes 1 time steps .* only 0 are left until the horizon"
+    ):
+        ct.identify(
+            SPREAD,
+            9,
+            agents=4,
+            horizon=9_000,
+            algorithm=ct.CollabTopIID(schedule="full"),
+            seed=1,
+            team=Losing(Pull, 3, (0, 3)),
+        )
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "kind", "nth"),
+    [
+        ("uniform", Pull, 1),
+        ("collab-top-noniid", Pull, 1),
+        ("collab-top-noniid", Pull, 3),
+        ("frugal-top-noniid", PullOpen, 1),
+        ("frugal-top-noniid", PullOpen, 2),
+    ],
+)
+def test_non_iid_values_are_averages_over_the_agents_that_remain(algorithm, kind, nth):
+    result = ct.identify(MIXED, 2, horizon=8_000, algorithm=algorithm, seed=1, team=Losing(kind, nth, agents=(1,)))
+    remaining = MIXED.means[:, [0, 2, 3]].mean(axis=1)
+    last = [one for one in result.estimates if one.round == len(result.rounds) - 1]
+    assert last
+    for one in last:  # what was still open when the agent was lost
+        assert one.mean == pytest.approx(remaining[one.arm], abs=1e-6)
+    if nth == 1:
+        assert sorted(result.top_indices) == sorted(np.argsort(-remaining)[:2].tolist())
+
+
+SURVIVORS = [name for name in ct.available_algorithms() if ct.make_algorithm(name).survives_loss]
+
+
+def test_an_algorithm_that_cannot_go_on_is_refused_before_anybody_is_waited_for(certs):
+    team = ct.SitesTeam(["site0", ("site1", 3)], listen="localhost:0", cert=certs / "coordinator.pem", on_lost="go-on")
+    with pytest.raises(ct.SettingError, match="on_lost is 'go-on', but kzz cannot go on without an agent") as caught:
+        ct.identify(ct.RemoteArms(64), 1, agents=4, horizon=9_000, algorithm="kzz", team=team)
+    said = str(caught.value).split("one of ")[1]
+    assert sorted(re.split(", | and ", said)) == sorted(SURVIVORS)
+
+
+class Leaves(ct.Arms):
+    """Arms whose site is gone, without a word, at a certain batch of pulls."""
+
+    def __init__(self, arms, batch):
+        super().__init__(arms.n, agents=arms.agents)
+        self.arms, self.batch, self.batches = arms, batch, 0
+
+    def identity(self):
+        return self.arms.identity()
+
+    def pull(self, arms, times, draws):
+        self.batches += 1
+        if self.batches == self.batch:
+            raise RuntimeError("the power is out")
+        return self.arms.pull(arms, times, draws)
+
+
+class LastSiteLeaves(ThreadSites):
+    """Sites over real connections, the last of which leaves."""
+
+    def __init__(self, certs, *, batch, **settings):
+        super().__init__(certs, **settings)
+        self.batch = batch
+
+    def _join(self, name, arms):
+        super()._join(name, Leaves(arms, self.batch) if name == "site3" else arms)
+
+
+class LastAgentLeaves(ct.LocalTeam):
+    """The same in this process."""
+
+    tolerates_loss = True
+
+    def __init__(self, batch):
+        self.batch = batch
+
+    def open(self, arms, setup):
+        super().open(arms, setup)
+        self._members[3] = Agent(3, Leaves(arms, self.batch), setup)
+
+    def deliver(self, requests):
+        replies = []
+        for request in requests:
+            with suppress(RuntimeError):
+                replies.append(self._members[request.agent].answer(request))
+        return replies
+
+
+LEAVES_AT = {"uniform": 1, "frugal-top": 2, "frugal-top-noniid": 3, "collab-top-iid": 3, "collab-top-noniid": 3}
+"""Batches of pulls; in the local phases of those that have one."""
+
+
+@pytest.mark.parametrize("algorithm", SURVIVORS)
+def test_a_real_site_that_leaves_is_done_without(certs, algorithm, tmp_path):
+    arms = MIXED if "noniid" in algorithm else SPREAD
+    run = {"m": 2, "agents": 4, "horizon": 9_000, "algorithm": algorithm, "seed": 1}
+    log, told, batch = tmp_path / "run.ctlog", [], LEAVES_AT[algorithm]
+    team = LastSiteLeaves(certs, batch=batch, grace=0.5, on_lost="go-on", on_event=told.append)
+    result = ct.identify(arms, **run, team=team, checkpoint=log)
+    assert result.lost == (3,)
+    assert [event.site for event in told if isinstance(event, SiteChanged) and event.state == "lost"] == ["site3"]
+    expected = ct.identify(arms, **run, team=LastAgentLeaves(batch))
+    assert result == expected
+    assert result.ledger == expected.ledger
+    # A coordinator that starts again knows it from its log, and needs no site to tell the end again.
+    names = [f"site{number}" for number in range(4)]
+    again = ct.SitesTeam(names, listen="localhost:0", cert=certs / "coordinator.pem", on_lost="go-on")
+    assert ct.identify(arms, **run, team=again, checkpoint=log) == result
+
+
+SMALLER = {"m": 2, "agents": 4, "horizon": 9_000, "algorithm": "collab-top-iid", "seed": 1}
+"""The rehearsal of this run has no batch below 46 pulls; without site3 from its third batch on, some have 30."""
+
+
+def test_smaller_batches_after_a_loss_are_answered_where_they_are_large_enough(certs):
+    team = LastSiteLeaves(certs, batch=3, grace=0.5, on_lost="go-on", min_batch=20)
+    result = ct.identify(SPREAD, **SMALLER, team=team)
+    assert result.lost == (3,)
+    assert result == ct.identify(SPREAD, **SMALLER, team=LastAgentLeaves(3))
+
+
+def test_sites_that_refuse_smaller_batches_after_a_loss_end_the_run_with_their_reasons(certs, tmp_path):
+    team = LastSiteLeaves(certs, batch=3, grace=0.5, on_lost="go-on", min_batch=40, journals=tmp_path)
+    with pytest.raises(ct.SiteError, match=r"^no site is left: ") as caught:
+        ct.identify(SPREAD, **SMALLER, team=team, checkpoint=tmp_path / "run.ctlog")
+    *refused, gone = re.split("; (?=site)", str(caught.value).removeprefix("no site is left: "))
+    assert len(refused) == 3
+    for number, said in enumerate(refused):
+        asked = r"the schedule asks for a mean over \d+ pulls, fewer than its --min-batch"
+        assert re.match(rf"site site{number} stopped taking part: {asked}", said)
+    assert gone.startswith("site site3 has been gone for 0.5 s")
+    assert sum("and min_batch is 40" in str(error) for error in team.errors) == 3
+    assert not any(isinstance(record, Finished) for record in read_log(tmp_path / "run.ctlog"))
+
+
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("kzz-balanced", "confident-top", "frugal-top-noniid")]
+
+
+@pytest.mark.parametrize("algorithm", ["collab-top-iid", "kzz", *LONG])
+def test_by_default_the_run_fails_and_goes_on_from_its_log_when_the_site_is_back(certs, tmp_path, algorithm):
+    run = {"m": 2, "agents": 4, "horizon": 9_000, "algorithm": algorithm, "seed": 1}
+    log = tmp_path / "run.ctlog"
+    with pytest.raises(ct.SiteError, match=r"site site3 has been gone for 0.5 s; when it is back"):
+        ct.identify(SPREAD, **run, checkpoint=log, team=LastSiteLeaves(certs, batch=3, grace=0.5, journals=tmp_path))
+    result = ct.identify(SPREAD, **run, checkpoint=log, team=ThreadSites(certs, journals=tmp_path))
+    expected = ct.identify(SPREAD, **run)
+    assert result == expected
+    assert result.ledger == expected.ledger

@@ -1,0 +1,181 @@
+"""What the coordinator puts up with: how long, from whom, and what becomes of the run if it goes on without a site."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import ClassVar
+
+import grpc
+import numpy as np
+import pytest
+
+import collabtop as ct
+from collabtop.coordination.scoreboard import Scoreboard
+from collabtop.events import Exchanged
+from collabtop.protocol.agent import Agent
+from collabtop.protocol.messages import Means, Pull
+from collabtop.teams.remote.envelope import seal_reply
+from collabtop.teams.sites.frames import Answer, Ask, Declined, Failed, Ready, Refused
+from collabtop.testing import ConstantArms
+from tests.support.peers import Peer
+
+ARMS = ConstantArms([[0.75, 0.5], *[[0.25, 0.5]] * 6, [0.5, 0.25]])
+RUN = {"m": 1, "agents": 2, "horizon": 300, "seed": 1}
+
+
+class Site:
+    """A site whose every step a test decides: it has an agent, and as many connections as it is told to make."""
+
+    def __init__(self, certs, number):
+        self.certs, self.number, self.agent, self.answered = certs, number, None, 0
+
+    @contextmanager
+    def connected(self, team):
+        with Peer.of(team.port, self.certs, f"site{self.number}", seconds=2) as self.peer:
+            welcome = self.peer.say_hello(arms=8)
+            if self.agent is None:
+                self.agent = Agent(self.number, ARMS, welcome.setup)
+            yield self
+
+    def is_ready(self):
+        self.peer.send(Ready(7, (self.answered,)))
+
+    def question(self):
+        asked = self.peer.read()
+        assert isinstance(asked, Ask)
+        return asked.request.open()
+
+    def answer(self, request):
+        """What it has to say; not sent yet."""
+        reply = self.agent.answer(request)
+        self.answered = request.number
+        return Answer(seal_reply(reply, 7))
+
+    def answers_all(self, team):
+        """Answer whatever is asked until there is nothing more, or nobody."""
+        with suppress(grpc.RpcError), self.connected(team):
+            self.is_ready()
+            while isinstance(frame := self.peer.read(), Ask):
+                self.peer.send(self.answer(frame.request.open()))
+
+
+@contextmanager
+def run_with(certs, outcome, *, log=None, on_event=None, algorithm="uniform", **terms):
+    """A run of two sites; `outcome` gets its result or its error."""
+    terms = {"wait": 20, "grace": 20, **terms}
+    team = ct.SitesTeam(["site0", "site1"], listen="localhost:0", cert=certs / "coordinator.pem", **terms)
+
+    def run():
+        more = {"algorithm": algorithm, "checkpoint": log, "on_event": on_event}
+        try:
+            outcome.append(ct.identify(ct.RemoteArms(8), **RUN, **more, team=team))
+        except Exception as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield team
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def in_thread(work, *args):
+    thread = threading.Thread(target=work, args=args, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_a_site_cannot_put_off_the_end_of_its_time_by_coming_back(certs):
+    outcome = []
+    with run_with(certs, outcome, answer_within=2) as team:
+        in_thread(Site(certs, 0).answers_all, team)
+        late = Site(certs, 1)
+        while not outcome:
+            with suppress(AssertionError, grpc.RpcError), late.connected(team):  # until nobody listens any more
+                late.is_ready()
+                late.peer.read()
+    assert str(outcome[0]) == "site site1 gave no answer in 2 s"
+
+
+@pytest.mark.parametrize("failed", [Failed(1, 1, 0), Declined("request", 0)], ids=["a failed pull", "a refusal"])
+def test_a_run_that_may_go_on_does_so_without_a_site_that_gives_up(certs, failed):
+    outcome = []
+    with run_with(certs, outcome, on_lost="go-on") as team:
+        other = in_thread(Site(certs, 0).answers_all, team)
+        site = Site(certs, 1)
+        with site.connected(team):
+            site.is_ready()
+            assert site.question().number == 1
+            site.peer.send(failed)
+            assert isinstance(site.peer.read(), Refused)
+        other.join(20)
+    assert outcome[0].lost == (1,)
+    assert outcome[0].top == [0]  # as site 0 alone sees it
+
+
+class Stop(Exception):  # noqa: N818
+    """An end in the middle, like a kill that Python notices."""
+
+
+def test_a_resumed_run_that_may_go_on_does_so_without_a_site_that_will_not_take_part_again(certs, tmp_path):
+    sites, outcome = [Site(certs, 0), Site(certs, 1)], []
+    settings = {"log": tmp_path / "run.ctlog", "algorithm": "collab-top-noniid", "on_lost": "go-on"}
+
+    def stop(event):
+        if isinstance(event, Exchanged):
+            raise Stop
+
+    with run_with(certs, outcome, on_event=stop, **settings) as team:
+        for thread in [in_thread(site.answers_all, team) for site in sites]:
+            thread.join(20)
+    assert isinstance(outcome[0], Stop)
+    with run_with(certs, outcome, **settings) as team:
+        with sites[1].connected(team):
+            sites[1].peer.send(Declined("request", 0))
+            assert sites[1].peer.read() == Refused("answer")
+        sites[0].answers_all(team)
+    assert outcome[1].lost == (1,)
+
+
+@dataclass(frozen=True)
+class OneAfterTheOther(ct.Algorithm):
+    """Asks agent 1, and then agent 0."""
+
+    name: ClassVar[str] = "one-after-the-other"
+    survives_loss: ClassVar[bool] = True
+
+    def smallest_horizon(self, problem):
+        return problem.n
+
+    def most_pulls(self, problem):
+        return [(problem.n, 2)]
+
+    def run(self, team, problem, rng):
+        board, arms = Scoreboard(problem.n), np.arange(problem.n)
+        for agent in (1, 0):
+            team.begin_round("shared", live=problem.n)
+            for answer in team.ask_present({agent: Pull(None, np.array([1]))}, Means).values():
+                board.add(arms, answer.means, 1)
+        best = int(np.argmax(board.means(arms)))
+        board.accept(np.array([best]), 0, "shared")
+        return board
+
+
+def test_a_site_whose_answer_was_lost_with_its_link_is_let_in_again_though_nobody_answered_the_question_before(certs):
+    outcome = []
+    with run_with(certs, outcome, algorithm=OneAfterTheOther(), on_lost="go-on") as team:
+        first, second = Site(certs, 1), Site(certs, 0)
+        with second.connected(team):
+            second.is_ready()
+            with first.connected(team):
+                first.is_ready()
+                assert first.question().number == 1
+                first.peer.send(Declined("request", 0))  # the only one that was asked: nobody answers question 1
+                assert isinstance(first.peer.read(), Refused)
+            asked = second.question()
+            assert asked.number == 2
+            second.answer(asked)  # which never leaves it
+        second.answers_all(team)
+    assert (outcome[0].lost, outcome[0].top) == ((1,), [0])

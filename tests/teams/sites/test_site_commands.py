@@ -1,0 +1,189 @@
+"""The commands say in one line what is wrong, before anybody is waited for."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import collabtop as ct
+from collabtop.cli import app
+from collabtop.runs.sites_run import read_run
+
+
+def run(*arguments):
+    """Run the command line in this process; a traceback fails the test."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="collabtop")
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def line_of(ended, code=2):
+    assert (getattr(ended, "exit_code", None) or ended.returncode, ended.stdout) == (code, "")
+    assert ended.stderr.startswith("error: ")
+    assert ended.stderr.count("\n") == 1
+    return ended.stderr
+
+
+GOOD = 'm = 1\narms = 3\nhorizon = 300\nsites = ["north", {name = "south", agents = 2}]\n'
+
+
+@pytest.fixture
+def run_file(tmp_path):
+    def write(text):
+        path = tmp_path / "run.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (GOOD + "colour = 3", "unknown field `colour` (known are m, sites, arms"),
+        (GOOD.replace("m = 1", 'm = "one"'), "Expected `int`, got `str` - at `$.m`"),
+        (GOOD.replace("m = 1\n", ""), "missing required field `m`"),
+        (GOOD + 'on_lost = "cry"', "'cry'"),
+        ("m = ", "not TOML"),
+        (GOOD.replace('"north"', '"no/rth"'), "site is 'no/rth', but a name of"),
+        (GOOD.replace('"north"', '"south"'), "the same name twice"),
+        (GOOD.replace('"north"', '"authority"'), "choose another"),
+        (
+            GOOD.replace("agents = 2", "agents = 0"),
+            "the number of agents of site 'south' is 0, but a whole number of at",
+        ),
+        (GOOD + "grace = inf", "grace is inf, but a positive number of seconds is needed"),
+        (GOOD + "wait = -1", "wait is -1.0, but a positive number of seconds is needed"),
+        (GOOD + "answer_within = 0", "answer_within is 0.0, but a positive number of seconds is needed"),
+        (GOOD + "keepalive = nan", "keepalive is nan, but a positive number of seconds is needed"),
+        (GOOD + "wait = true", "Expected `float"),
+    ],
+)
+def test_a_run_file_is_read_strictly(run_file, text, said):
+    path = run_file(text)
+    with pytest.raises(ct.FileError) as caught:
+        read_run(path)
+    assert str(caught.value).startswith(str(path))
+    assert said in str(caught.value)
+
+
+def test_a_run_file_that_is_fine_is_read(run_file):
+    settings = read_run(run_file(GOOD))
+    assert settings.roster() == ["north", ("south", 2)]
+    assert settings.remote_arms(3).n == 3
+    assert settings.on_lost == "fail"
+
+
+def test_wrong_input_is_one_line_and_code_2(run_file, certs, tmp_path):
+    good = run_file(GOOD)
+    cert, means = certs / "coordinator.pem", tmp_path / "means.txt"
+    means.write_text("0.5\n0.6\n")
+    assert "no such file" in line_of(run("coordinate", tmp_path / "absent.toml", "--cert", cert))
+    assert "collabtop certs makes what is needed" in line_of(run("coordinate", good, "--cert", "absent.pem"))
+    assert "listen is 'here'" in line_of(run("coordinate", good, "--cert", cert, "--listen", "here"))
+    both = run_file(GOOD + 'labels = ["a", "b", "c"]')
+    assert "exactly one of arms" in line_of(run("coordinate", both, "--cert", cert, "--listen", "localhost:0"))
+    join = ("join", "localhost:7443", "--site", "site0", "--cert", certs / "site0.pem")
+    assert "exactly one of --arms and --means" in line_of(run(*join))
+    assert "no certificate in PEM form" in line_of(
+        run("join", "localhost:1", "--site", "x", "--cert", good, "--means", means)
+    )
+    assert "min_batch is 0" in line_of(run(*join, "--means", means, "--min-batch", 0))
+    assert "days is 0" in line_of(run("certs", tmp_path / "new", "north", "--days", 0))
+    assert "site is '-'" in line_of(run("certs", tmp_path / "new", "--", "-"))
+
+
+def test_a_place_where_no_result_can_be_saved_is_said_before_anybody_is_waited_for(run_file, certs, tmp_path):
+    coordinate = ("coordinate", run_file(GOOD), "--listen", "localhost:0", "--cert", certs / "coordinator.pem")
+    for path, said in (
+        (tmp_path / "nowhere" / "top.json", "no such file or directory"),
+        (tmp_path / "run.toml" / "top.json", "not a directory"),
+        (tmp_path, "is there already and is no file: choose another name"),
+    ):
+        line = line_of(run(*coordinate, "--save", path))
+        assert line.startswith(f"error: --save {str(path)!r}")
+        assert said in line
+    assert {path.name for path in tmp_path.iterdir()} == {"run.toml"}
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_result_is_saved_and_shown_and_shown_too_if_its_folder_is_gone_by_then(
+    run_file, certs, tmp_path, monkeypatch, gone
+):
+    folder = tmp_path / "results"
+    folder.mkdir()
+
+    def run_at_last(*_, **__):
+        if gone:
+            folder.rmdir()
+        return ct.identify(ct.BernoulliArms([0.9, 0.5, 0.4]), 1, agents=3, horizon=300, seed=1)
+
+    monkeypatch.setattr("collabtop.cli.coordinate_command.run_over_sites", run_at_last)
+    save = folder / "top.json"
+    ended = run("coordinate", run_file(GOOD), "--cert", certs / "coordinator.pem", "--json", "--save", save)
+    assert json.loads(ended.stdout)["top"] == [0]
+    if gone:
+        assert (ended.exit_code, ended.stderr) == (2, f"error: --save {str(save)!r}: no such file or directory\n")
+    else:
+        assert (ended.exit_code, ended.stderr) == (0, "")
+        assert json.loads(save.read_text()) == json.loads(ended.stdout)
+
+
+def test_sites_that_do_not_come_are_named(run_file, certs):
+    path = run_file(GOOD + "wait = 0.5")
+    ended = run("coordinate", path, "--cert", certs / "coordinator.pem", "--listen", "localhost:0", "--json")
+    assert ended.exit_code == 1
+    listening, *last = ended.stderr.splitlines()
+    assert re.fullmatch(r"listening on localhost:[1-9]\d*", listening)
+    assert last == ["error: 2 of 2 sites did not come within 0.5 s: north, south"]
+
+
+def test_a_site_without_a_coordinator_gives_up(certs, tmp_path):
+    (tmp_path / "means.txt").write_text("0.5\n0.6\n")
+    join = ("join", "localhost:1", "--site", "site0", "--cert", certs / "site0.pem", "--means", tmp_path / "means.txt")
+    ended = run(*join, "--give-up", 0.3)
+    assert ended.exit_code == 1
+    assert ended.stderr.splitlines() == [
+        "nobody listens there; trying again",  # once, however often it tries
+        "error: no coordinator at localhost:1 for 0.3 s: nobody listens there",
+    ]
+
+
+WITHOUT_GRPC = (
+    "import sys; sys.modules['grpc'] = None\nfrom collabtop.cli import main; sys.argv = ['collabtop', *{!r}]; main()"
+)
+
+
+def test_without_grpc_one_line_says_what_to_install(run_file, certs):
+    script = WITHOUT_GRPC.format(["coordinate", str(run_file(GOOD)), "--cert", str(certs / "coordinator.pem")])
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert line_of(ended) == "error: agents at remote sites need grpc: pip install 'collabtop[sites]'\n"
+
+
+@pytest.mark.parametrize("command", ["certs", "join"])
+def test_without_cryptography_one_line_says_what_to_install(certs, tmp_path, monkeypatch, command):
+    means = tmp_path / "means.txt"
+    means.write_text("0.5\n0.6\n")
+    arguments = {
+        "certs": [tmp_path / "new", "north"],
+        "join": ["localhost:1", "--site", "site0", "--cert", certs / "site0.pem", "--means", means],
+    }
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    ended = run(command, *arguments[command])
+    assert line_of(ended) == "error: agents at remote sites need cryptography: pip install 'collabtop[sites]'\n"
+
+
+def test_keys_are_for_their_owner_only_and_what_is_there_is_kept(tmp_path):
+    folder = tmp_path / "certs"
+    assert "made authority.pem, coordinator.pem, north.pem" in run("certs", folder, "north").stdout
+    keys = {path: path.read_bytes() for path in folder.glob("*.key")}
+    assert len(keys) == 3
+    assert all(path.stat().st_mode & 0o077 == 0 for path in keys)
+    assert "made south.pem" in run("certs", folder, "north", "south").stdout
+    assert "made nothing" in run("certs", folder, "north", "south").stdout
+    assert all(path.read_bytes() == key for path, key in keys.items())
