@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import collabtop as ct
-from collabtop.protocol.agent import Setup
+from collabtop.protocol.setup import Setup
 from collabtop.protocol.messages import Means, Pull
 from collabtop.teams.ray.cluster import joined_cluster
 

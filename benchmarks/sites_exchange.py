@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import collabtop as ct
-from collabtop.protocol.agent import Setup
+from collabtop.protocol.setup import Setup
 from collabtop.protocol.messages import Means, Pull
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "sites"))

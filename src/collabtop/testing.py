@@ -25,8 +25,8 @@ from collabtop.coordination.team import Team
 from collabtop.errors import HorizonError, InputError, PullError, SettingError
 from collabtop.problem import Problem, as_means
 from collabtop.protocol import wire
-from collabtop.protocol.agent import Setup
 from collabtop.protocol.messages import Message, Reply, Request
+from collabtop.protocol.setup import Setup
 from collabtop.runs.identification import identify
 from collabtop.runs.result import Result
 from collabtop.teams.local import LocalTeam

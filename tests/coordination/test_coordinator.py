@@ -7,7 +7,7 @@ import pytest
 
 import collabtop as ct
 from collabtop.errors import ProtocolError
-from collabtop.protocol.agent import Setup
+from collabtop.protocol.setup import Setup
 from collabtop.protocol.messages import Held, Means, Pull, PullHand, Reply, Sample, Values
 from collabtop.testing import ConstantArms
 

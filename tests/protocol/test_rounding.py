@@ -12,7 +12,8 @@ from hypothesis.extra import numpy as npst
 
 from collabtop.problem import Problem
 from collabtop.protocol import ledger, wire
-from collabtop.protocol.agent import Agent, Setup
+from collabtop.protocol.agent import Agent
+from collabtop.protocol.setup import Setup
 from collabtop.protocol.messages import CoarseMeans, PullOpen, Request
 from collabtop.protocol.packing import Packed
 from collabtop.protocol.rounding import NoiseGauge, coarse_means

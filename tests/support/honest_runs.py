@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 import collabtop as ct
-from collabtop.protocol.agent import Setup
+from collabtop.protocol.setup import Setup
 from collabtop.protocol.messages import Reply, Request
 from collabtop.teams.sites.validation import PublicState
 

@@ -41,6 +41,7 @@ class SimulatedArms(Arms):
         self.means = means
         """The true means (the paper's mu_i, or mu_{i,k} in n x K): seen by no agent and no algorithm."""
         self.means.setflags(write=False)
+        self.values: Reals = self.means if dimensions == 1 else self.means.mean(axis=1)
 
     def identity(self) -> list[Any]:
         """The means belong to it."""

@@ -23,9 +23,9 @@ from collabtop.coordination.team import Team
 from collabtop.errors import CollabtopError, ProtocolError
 from collabtop.problem import Problem
 from collabtop.protocol import wire
-from collabtop.protocol.agent import Setup
 from collabtop.protocol.ledger import Meter
 from collabtop.protocol.messages import Ints, Message, Reals, Reply, Request
+from collabtop.protocol.setup import Setup
 from collabtop.runlog.format import Exchange, Header
 
 INSIDE = 3

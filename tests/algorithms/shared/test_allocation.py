@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from collabtop.algorithms.shared.allocation import balanced_time, load, pull_balanced, pull_each, pull_in_turn, turns
 from collabtop.problem import Problem
-from collabtop.protocol.agent import Setup
+from collabtop.protocol.setup import Setup
 from collabtop.protocol.messages import Pull
 from collabtop.testing import ConstantArms, WireTeam
 

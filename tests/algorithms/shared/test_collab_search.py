@@ -14,7 +14,7 @@ from collabtop.algorithms.shared.collab_search import collab_search
 from collabtop.errors import ProtocolError
 from collabtop.problem import Problem
 from collabtop.protocol import sampling
-from collabtop.protocol.agent import Setup
+from collabtop.protocol.setup import Setup
 from collabtop.protocol.messages import Narrow, Sample
 from collabtop.testing import ConstantArms, WireTeam
 

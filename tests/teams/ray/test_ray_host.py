@@ -9,7 +9,7 @@ import pytest
 import collabtop as ct
 from collabtop.errors import ProtocolError
 from collabtop.events import PullFailed, PullsMade
-from collabtop.protocol.agent import Setup
+from collabtop.protocol.setup import Setup
 from collabtop.protocol.messages import Pull, Request
 from collabtop.runlog.format import Rewards
 from collabtop.runlog.recorder import RecordedArms

@@ -11,7 +11,8 @@ import collabtop.protocol.sampling
 from collabtop.errors import ProtocolError
 from collabtop.problem import Problem
 from collabtop.protocol import messages as say
-from collabtop.protocol.agent import Agent, Setup
+from collabtop.protocol.agent import Agent
+from collabtop.protocol.setup import Setup
 from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.packing import Packed
 from collabtop.teams.sites.journal import JournalledAgent
