@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from collabtop.arms import BernoulliArms, HeterogeneousArms
 from collabtop.datasets.layout import Release, open_release
 from collabtop.errors import InputError
-from collabtop.validation import whole_number
+from collabtop.validation import require, whole_number
 
 if TYPE_CHECKING:
     from collabtop.datasets.ratings import Totals
@@ -75,12 +75,9 @@ def movielens_groups(
 
 
 def _totals(release: Release, groups: int) -> Totals:
-    try:
-        from collabtop.datasets.ratings import add_up
-    except ModuleNotFoundError as error:
-        if error.name != "polars":
-            raise
-        raise InputError("reading a MovieLens release needs polars: pip install 'collabtop[movielens]'") from None
+    require("movielens", "polars", what="reading a MovieLens release")
+    from collabtop.datasets.ratings import add_up
+
     return add_up(release, groups)
 
 
