@@ -38,7 +38,8 @@ def movielens(path: str | os.PathLike[str], min_ratings: int = 10_000) -> Bernou
         if not keep.any():
             raise InputError(
                 f"min_ratings is {min_ratings}, but the most-rated movie of {release.name} "
-                f"has {totals.counts.max()} ratings"
+                f"has {totals.counts.max()} ratings",
+                argument="min_ratings",
             )
         means = totals.sums[keep, 0] / totals.counts[keep, 0] / _MOST_STARS
         return BernoulliArms(means, labels=_labels(release, totals.movies[keep]))
@@ -68,7 +69,8 @@ def movielens_groups(
             raise InputError(
                 f"min_ratings_each is {min_ratings_each}, but no movie of {release.name} has more than "
                 f"{fewest.max()} ratings in each of {groups} groups "
-                f"(the most-rated one has {totals.counts.sum(axis=1).max()} in all)"
+                f"(the most-rated one has {totals.counts.sum(axis=1).max()} in all)",
+                argument="min_ratings_each",
             )
         local_means = totals.sums[keep] / totals.counts[keep] / _MOST_STARS
         return HeterogeneousArms(local_means, labels=_labels(release, totals.movies[keep]))
