@@ -45,7 +45,9 @@ class ConstantArms(SimulatedArms):
     def __init__(self, means: ArrayLike, *, labels: Sequence[str] | None = None) -> None:
         values = as_means(means).copy()
         if (values * 1024 % 1).any():
-            raise InputError("means of ConstantArms must be multiples of 1/1024, so that sums are exact")
+            raise InputError(
+                "means of ConstantArms must be multiples of 1/1024, so that sums are exact", argument="means"
+            )
         agents = values.shape[1] if values.ndim == 2 else None
         super().__init__(values, labels, dimensions=values.ndim, agents=agents)
 
@@ -190,7 +192,7 @@ def _check_most(algorithm: Algorithm, result: Result, case: str) -> None:
     """A run says no more than the algorithm says it can."""
     if result.m == result.n:
         return
-    inner = Problem(result.n, min(result.m, result.n - result.m), result.agents, result.horizon)
+    inner = Problem(result.n, result.m, result.agents, result.horizon).inner
     words, trips = algorithm.most_words(inner), algorithm.most_round_trips(inner)
     assert words is None or result.words <= words, f"{result.words} words, {words} at most ({case})"
     assert trips is None or result.round_trips <= trips, f"{result.round_trips} trips, {trips} at most ({case})"

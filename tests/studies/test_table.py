@@ -1,6 +1,7 @@
 """What a study's rows add up to, and the files they are kept in."""
 
 import csv
+import sys
 
 import polars
 import pytest
@@ -67,6 +68,12 @@ def test_parquet_has_the_same_rows(table, tmp_path):
     assert frame.columns == list(Row.__struct_fields__)
     assert frame["correct"].dtype == polars.Boolean
     assert frame["seed"].to_list() == [row.seed for row in table.rows]
+
+
+def test_without_polars_parquet_is_refused_with_what_to_install(table, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(ct.InputError, match=r"^Parquet needs polars, .*: pip install 'collabtop\[parq"):
+        table.to_parquet(tmp_path / "rows.parquet")
 
 
 def test_a_csv_that_is_no_study_is_named_with_its_line(tmp_path):

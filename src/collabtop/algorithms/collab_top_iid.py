@@ -53,7 +53,7 @@ class CollabTopIID(Algorithm):
 
     def __post_init__(self) -> None:
         if self.schedule not in tuple(SCHEDULES):  # compared, not hashed, whatever it is
-            raise InputError(f"schedule is {self.schedule!r}, but {sorted(SCHEDULES)} are known")
+            raise InputError(f"schedule is {self.schedule!r}, but {sorted(SCHEDULES)} are known", argument="schedule")
 
     def smallest_horizon(self, problem: Problem) -> int:
         """Every arm is pulled once before the first elimination, whatever the hash deals."""

@@ -37,13 +37,13 @@ class CollabTopNonIID(Algorithm):
 
     def __post_init__(self) -> None:
         if self.schedule not in ("paper", "full"):
-            raise InputError(f"schedule is {self.schedule!r}, but ['full', 'paper'] are known")
+            raise InputError(f"schedule is {self.schedule!r}, but ['full', 'paper'] are known", argument="schedule")
 
     def smallest_horizon(self, problem: Problem) -> int:
         """Every agent pulls every arm once before the first elimination."""
 
         def works(horizon: int) -> bool:
-            tried = Problem(problem.n, problem.m, problem.agents, horizon)
+            tried = problem.at_horizon(horizon)
             new = self.pulls(tried)
             return new[0] >= 1 and sum(n * t for n, t in zip(halving(tried.n), new, strict=False)) <= horizon
 

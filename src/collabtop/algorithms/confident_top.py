@@ -190,6 +190,11 @@ def guess(board: Scoreboard, live: Ints, to_accept: int, r: int, rng: np.random.
 def check_confidence(confidence: float, tolerance: float) -> None:
     """Refuse a confidence or a tolerance that cannot be."""
     if not 0 < real_number("confidence", confidence) < 1:
-        raise InputError(f"confidence is {confidence}, but a probability between 0 and 1 is needed, such as 0.95")
+        raise InputError(
+            f"confidence is {confidence}, but a probability between 0 and 1 is needed, such as 0.95",
+            argument="confidence",
+        )
     if not 0 <= real_number("tolerance", tolerance) < 1:
-        raise InputError(f"tolerance is {tolerance}, but a number of at least 0 and below 1 is needed")
+        raise InputError(
+            f"tolerance is {tolerance}, but a number of at least 0 and below 1 is needed", argument="tolerance"
+        )

@@ -45,11 +45,11 @@ class FrugalTop(Algorithm):
 
     def __post_init__(self) -> None:
         if not 0 < real_number("risk", self.risk) < 1:
-            raise InputError(f"risk is {self.risk}, but a probability between 0 and 1 is needed")
+            raise InputError(f"risk is {self.risk}, but a probability between 0 and 1 is needed", argument="risk")
 
     def smallest_horizon(self, problem: Problem) -> int:
         """One pull an arm before the first elimination."""
-        return smallest_frugal_horizon(problem.n, min(problem.m, problem.n - problem.m), problem.agents, self.risk)
+        return smallest_frugal_horizon(problem.n, problem.inner.m, problem.agents, self.risk)
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
         """What the plan says: all hands of a local stage, then the arms open in each shared round."""
@@ -68,7 +68,7 @@ class FrugalTop(Algorithm):
         return frugal_round_trips_bound(self._shortest(problem), self.risk)
 
     def _shortest(self, problem: Problem) -> Problem:
-        return Problem(problem.n, problem.m, problem.agents, self.smallest_horizon(problem))
+        return problem.at_horizon(self.smallest_horizon(problem))
 
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Local stages in one exchange, then shared rounds."""

@@ -39,11 +39,14 @@ class FrugalTopNonIID(Algorithm):
 
     def __post_init__(self) -> None:
         if not 0 <= real_number("coarseness", self.coarseness) < 1:
-            raise InputError(f"coarseness is {self.coarseness}, but a share of at least 0 and below 1 is needed")
+            raise InputError(
+                f"coarseness is {self.coarseness}, but a share of at least 0 and below 1 is needed",
+                argument="coarseness",
+            )
 
     def smallest_horizon(self, problem: Problem) -> int:
         """Every agent pulls every arm once before the first elimination."""
-        return smallest_noniid_horizon(problem.n, min(problem.m, problem.n - problem.m))
+        return smallest_noniid_horizon(problem.n, problem.inner.m)
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
         """What the plan says, at every agent."""

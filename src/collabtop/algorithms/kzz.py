@@ -37,7 +37,7 @@ class KZZ(Algorithm):
 
     def __post_init__(self) -> None:
         if not isinstance(self.balanced, bool | np.bool_):
-            raise InputError(f"balanced is {self.balanced!r:.80}, but True or False is needed")
+            raise InputError(f"balanced is {self.balanced!r:.80}, but True or False is needed", argument="balanced")
 
     @property
     def title(self) -> str:

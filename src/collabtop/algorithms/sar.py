@@ -88,5 +88,6 @@ def one_agent_only(algorithm: Algorithm, problem: Problem) -> None:
     if problem.agents != 1:
         raise SettingError(
             f"agents is {problem.agents}, but {algorithm.name} runs with 1 agent "
-            f"(as if agents shared for free: agents=1 with horizon={problem.horizon * problem.agents})"
+            f"(as if agents shared for free: agents=1 with horizon={problem.horizon * problem.agents})",
+            argument="agents",
         )

@@ -32,7 +32,9 @@ class SequentialHalving(Algorithm):
         """One agent and m = 1 only."""
         one_agent_only(self, problem)
         if problem.m != 1:
-            raise SettingError(f"m is {problem.m}, but sequential-halving finds the best arm only (m = 1)")
+            raise SettingError(
+                f"m is {problem.m}, but sequential-halving finds the best arm only (m = 1)", argument="m"
+            )
 
     def smallest_horizon(self, problem: Problem) -> int:
         """One pull an arm in every round."""

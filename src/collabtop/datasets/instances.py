@@ -37,7 +37,7 @@ def equal_gaps(n: int, m: int, gap: float) -> BernoulliArms:
     """
     _check_arms(n)
     if not 1 <= whole_number("m", m, 1) < n:
-        raise InputError(f"m is {m}, but {n} arms in two groups need 1 <= m <= {n - 1}")
+        raise InputError(f"m is {m}, but {n} arms in two groups need 1 <= m <= {n - 1}", argument="m")
     _check_gap("gap", gap, 1)
     return _shuffled(np.where(np.arange(n) < m, 0.5 + gap / 2, 0.5 - gap / 2))
 
@@ -85,7 +85,7 @@ def geometric(n: int, smallest: float = 0.01, largest: float = 0.8, best: float 
     """
     _check_arms(n)
     if not 0 < real_number("best", best) <= 1:
-        raise InputError(f"best is {best}, but a mean above 0 and at most 1 is needed")
+        raise InputError(f"best is {best}, but a mean above 0 and at most 1 is needed", argument="best")
     _check_gap("largest", largest, best)
     _check_gap("smallest", smallest, largest)
     # Rounded, as platforms differ in the last bits of a power.
@@ -131,7 +131,9 @@ def set_disjointness(X: ArrayLike, delta: float | None = None) -> HeterogeneousA
     limit = 1 / (6 * agents * n)
     step = limit / 2 if delta is None else delta
     if not 0 < real_number("delta", step) < limit:
-        raise InputError(f"delta is {step}, but {n} elements and {agents} agents need 0 < delta < {limit:.3g}")
+        raise InputError(
+            f"delta is {step}, but {n} elements and {agents} agents need 0 < delta < {limit:.3g}", argument="delta"
+        )
     elements = (1 + bits) / 3 + step * np.arange(1, n + 1)[:, np.newaxis]
     special = np.full((1, agents), 2 / 3 - 1 / (6 * agents))
     labels = [*(f"element {i}" for i in range(n)), "no element"]
@@ -149,9 +151,13 @@ def says_disjoint(arms: HeterogeneousArms, top_indices: Sequence[int]) -> bool:
     True
     """
     if len(top_indices) != 1:
-        raise InputError(f"top_indices is {list(top_indices)}, but set disjointness is asked with m = 1")
+        raise InputError(
+            f"top_indices is {list(top_indices)}, but set disjointness is asked with m = 1", argument="top_indices"
+        )
     if not 0 <= top_indices[0] < arms.n:
-        raise InputError(f"top_indices is {list(top_indices)}, but the arms are 0 ... {arms.n - 1}")
+        raise InputError(
+            f"top_indices is {list(top_indices)}, but the arms are 0 ... {arms.n - 1}", argument="top_indices"
+        )
     return top_indices[0] == arms.n - 1
 
 
@@ -163,13 +169,15 @@ def _bits(table: ArrayLike) -> Reals:
     try:
         bits = np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"X must be a table of 0 and 1, got {table!r:.80}") from None
+        raise InputError(f"X must be a table of 0 and 1, got {table!r:.80}", argument="X") from None
     if bits.ndim != 2 or bits.size == 0:
-        raise InputError(f"X has shape {bits.shape}, but a row an element and a column an agent are needed")
+        raise InputError(
+            f"X has shape {bits.shape}, but a row an element and a column an agent are needed", argument="X"
+        )
     bad = np.argwhere((bits != 0) & (bits != 1))
     if len(bad):
         row, column = (int(place) for place in bad[0])
-        raise InputError(f"X[{row}, {column}] is {bits[row, column]:g}, but X holds only 0 and 1")
+        raise InputError(f"X[{row}, {column}] is {bits[row, column]:g}, but X holds only 0 and 1", argument="X")
     return bits
 
 
@@ -179,4 +187,4 @@ def _check_arms(n: int, least: int = 2) -> None:
 
 def _check_gap(name: str, value: float, most: float) -> None:
     if not _LEAST_GAP <= real_number(name, value) <= most:
-        raise InputError(f"{name} is {value}, but a gap from {_LEAST_GAP:g} to {most:g} is needed")
+        raise InputError(f"{name} is {value}, but a gap from {_LEAST_GAP:g} to {most:g} is needed", argument=name)

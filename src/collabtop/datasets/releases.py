@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from collabtop.arms import BernoulliArms, HeterogeneousArms
 from collabtop.datasets.layout import Release, open_release
 from collabtop.errors import InputError
-from collabtop.validation import whole_number
+from collabtop.validation import require, whole_number
 
 if TYPE_CHECKING:
     from collabtop.datasets.ratings import Totals
@@ -38,7 +38,8 @@ def movielens(path: str | os.PathLike[str], min_ratings: int = 10_000) -> Bernou
         if not keep.any():
             raise InputError(
                 f"min_ratings is {min_ratings}, but the most-rated movie of {release.name} "
-                f"has {totals.counts.max()} ratings"
+                f"has {totals.counts.max()} ratings",
+                argument="min_ratings",
             )
         means = totals.sums[keep, 0] / totals.counts[keep, 0] / _MOST_STARS
         return BernoulliArms(means, labels=_labels(release, totals.movies[keep]))
@@ -68,19 +69,17 @@ def movielens_groups(
             raise InputError(
                 f"min_ratings_each is {min_ratings_each}, but no movie of {release.name} has more than "
                 f"{fewest.max()} ratings in each of {groups} groups "
-                f"(the most-rated one has {totals.counts.sum(axis=1).max()} in all)"
+                f"(the most-rated one has {totals.counts.sum(axis=1).max()} in all)",
+                argument="min_ratings_each",
             )
         local_means = totals.sums[keep] / totals.counts[keep] / _MOST_STARS
         return HeterogeneousArms(local_means, labels=_labels(release, totals.movies[keep]))
 
 
 def _totals(release: Release, groups: int) -> Totals:
-    try:
-        from collabtop.datasets.ratings import add_up
-    except ModuleNotFoundError as error:
-        if error.name != "polars":
-            raise
-        raise InputError("reading a MovieLens release needs polars: pip install 'collabtop[movielens]'") from None
+    require("movielens", "polars", what="reading a MovieLens release")
+    from collabtop.datasets.ratings import add_up
+
     return add_up(release, groups)
 
 

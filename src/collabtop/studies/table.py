@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from collabtop.errors import FileError, InputError
+from collabtop.validation import require
 
 
 class Row(msgspec.Struct, frozen=True, order=True):
@@ -122,10 +123,9 @@ class StudyTable:
 
     def to_parquet(self, path: str | Path) -> None:
         """Write one row a run as Parquet; needs polars (`pip install 'collabtop[parquet]'`)."""
-        try:
-            import polars
-        except ImportError:
-            raise InputError("Parquet needs polars: pip install 'collabtop[parquet]'") from None
+        require("parquet", "polars", what="Parquet")
+        import polars
+
         columns = {name: [getattr(row, name) for row in self.rows] for name in Row.__struct_fields__}
         buffer = io.BytesIO()
         polars.DataFrame(columns).write_parquet(buffer)
