@@ -20,8 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 import collabtop as ct
-from collabtop.protocol.setup import Setup
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.protocol.messages import Means, Pull
+from collabtop.protocol.setup import Setup
 from collabtop.teams.ray.cluster import joined_cluster
 
 EXCHANGES = 200
@@ -34,12 +35,13 @@ def exchange_milliseconds(local: ct.LocalTeam, ray: ct.RayTeam, agents: int) -> 
     setup = Setup(ct.Problem(n=2, m=1, agents=agents, horizon=10 * EXCHANGES), seed=1)
     times: list[list[float]] = [[] for _ in teams]
     try:
-        for team in teams:
-            team.start(arms, setup)
+        coordinators = [Coordinator(team, setup) for team in teams]
+        for coordinator in coordinators:
+            coordinator.open(arms)
         for _ in range(EXCHANGES):
-            for team, its in zip(teams, times, strict=True):
+            for coordinator, its in zip(coordinators, times, strict=True):
                 began = time.perf_counter()
-                team.ask_all(Pull(None, np.array([1])), Means)
+                coordinator.ask_all(Pull(None, np.array([1])), Means)
                 its.append(time.perf_counter() - began)
         memory = max(megabytes(process) for _, process, _ in ray.whereabouts())
     finally:

@@ -21,8 +21,9 @@ from pathlib import Path
 import numpy as np
 
 import collabtop as ct
-from collabtop.protocol.setup import Setup
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.protocol.messages import Means, Pull
+from collabtop.protocol.setup import Setup
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "sites"))
 from proxy import Proxy
@@ -49,7 +50,8 @@ def measure(agents: int, exchanges: int) -> tuple[float, float, float]:
     team = ct.SitesTeam(names, listen="localhost:0", cert=f"{folder}/coordinator.pem", wait=120)
     proxy = Proxy(team.port)
     arms = ct.RemoteArms(2)
-    team.start(arms, Setup(ct.Problem(2, 1, agents, 100 * exchanges + 1_000), seed=1))
+    coordinator = Coordinator(team, Setup(ct.Problem(2, 1, agents, 100 * exchanges + 1_000), seed=1))
+    coordinator.open(arms)
     sites = [
         subprocess.Popen(
             [
@@ -67,13 +69,13 @@ def measure(agents: int, exchanges: int) -> tuple[float, float, float]:
     try:
         question = Pull(np.array([0, 1]), np.array([5]))
         for _ in range(5):  # all are there, and warm
-            team.ask_all(question, Means)
-        before, on_wire, seconds = team.meter.transport.bytes, proxy.bytes, []
+            coordinator.ask_all(question, Means)
+        before, on_wire, seconds = team.transport_stats().bytes, proxy.bytes, []
         for _ in range(exchanges):
             began = time.perf_counter()
-            team.ask_all(question, Means)
+            coordinator.ask_all(question, Means)
             seconds.append(time.perf_counter() - began)
-        given = team.meter.transport.bytes - before
+        given = team.transport_stats().bytes - before
         time.sleep(0.2)
         crossed = proxy.bytes - on_wire
         team.finish()

@@ -27,6 +27,7 @@ from collabtop.problem import Problem, as_means
 from collabtop.protocol import wire
 from collabtop.protocol.messages import Message, Reply, Request
 from collabtop.protocol.setup import Setup
+from collabtop.runlog.recorder import RewardRecorder
 from collabtop.runs.identification import identify
 from collabtop.runs.result import Result
 from collabtop.teams.local import LocalTeam
@@ -71,9 +72,9 @@ class WireTeam(LocalTeam):
     True
     """
 
-    def open(self, arms: Arms, setup: Setup) -> None:
+    def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
         """Make the agents, from a set-up that went through bytes too."""
-        super().open(arms, msgspec.msgpack.decode(msgspec.msgpack.encode(setup), type=Setup))
+        super().open(arms, msgspec.msgpack.decode(msgspec.msgpack.encode(setup), type=Setup), recorder)
         self.words = 0
         self.crossed: list[tuple[int, str, Message]] = []
         """Every message that crossed: agent, "down" or "up", and the message."""

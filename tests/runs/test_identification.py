@@ -66,7 +66,7 @@ def test_arms_have_to_be_arms(arms):
 
 @pytest.mark.parametrize("algorithm", ["collab-top-iid", "kzz", "kzz-balanced"])
 def test_iid_algorithms_refuse_heterogeneous_arms_and_say_why(algorithm):
-    with pytest.raises(ct.SettingError, match=rf"{algorithm} divides the arms .*use collab-top-noniid or uniform"):
+    with pytest.raises(ct.SettingError, match=rf"{algorithm} divides the arms .*algorithm='auto' chooses"):
         ct.identify(MIXED, 1, horizon=10_000, algorithm=algorithm)
 
 

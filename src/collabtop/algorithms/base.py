@@ -43,6 +43,8 @@ class Algorithm(ABC):
     """What the algorithm is called in results."""
     iid_only: ClassVar[bool] = False
     """Whether it relies on all agents seeing the same distributions."""
+    stops_early: ClassVar[bool] = False
+    """Whether it stops as soon as the answer is right with its option `confidence`, and the horizon is only a limit."""
     survives_loss: ClassVar[bool] = False
     """Whether it can go on when agents are lost for good in the middle of a run."""
 

@@ -28,6 +28,7 @@ _GROWTH = 1.25
 class _Race(Algorithm):
     """What the two settings share: pull all open arms, settle those whose intervals are clear of the border."""
 
+    stops_early: ClassVar[bool] = True
     confidence: float = 0.95
     tolerance: float = 0.0
 

@@ -13,9 +13,9 @@ from collabtop.cli.errors import resumable
 from collabtop.cli.output import examples, path_to_save, print_json, print_tables, save_json
 from collabtop.cli.run_options import Json, ProgressOption, WatchOption, wants_progress
 from collabtop.events import Event, Listening, SiteChanged
+from collabtop.runs.checkpoint import is_finished
 from collabtop.runs.result import Result
 from collabtop.runs.sites_run import coordinate as run_over_sites
-from collabtop.runs.checkpoint import is_finished
 from collabtop.runs.sites_run import read_run
 
 coordinate_examples = examples(

@@ -86,7 +86,7 @@ def log_tables(summary: LogSummary) -> RenderableType:
     for name, value in (
         ("run", f"the best {it.m} of {it.n:,} candidates, {it.agents} agents, horizon {it.horizon:,}, seed {it.seed}"),
         ("algorithm", it.algorithm + (f" ({options})" if options else "")),
-        ("arms", f"{it.kind}, fingerprint {it.arms}"),
+        ("arms", f"{it.arms_class}, fingerprint {it.arms}"),
         (
             "so far",
             f"{summary.pulls:,} of at most {most:,} pulls, {summary.failed:,} failed, {summary.exchanges} exchanges",

@@ -17,7 +17,7 @@ from collabtop.algorithms.registry import available_algorithms, make_algorithm
 from collabtop.algorithms.uniform import Uniform
 from collabtop.arms import BernoulliArms, HeterogeneousArms, SimulatedArms
 from collabtop.errors import HorizonError, InputError
-from collabtop.runs.identification import check_run_arguments
+from collabtop.runs.spec import make_spec
 from collabtop.studies.grid import Study
 
 AGENTS = 10
@@ -156,7 +156,7 @@ def _fitting(
 ) -> list[Study]:
     """A study of one point, or none where the horizon does not pay for the algorithm's first step."""
     try:
-        check_run_arguments(arms, m, agents, horizon, algorithm)
+        make_spec(arms, m, agents=agents, horizon=horizon, algorithm=algorithm)
     except HorizonError:
         return []
     return [Study(arms={name: arms}, algorithms=algorithm, m=m, agents=agents, horizon=horizon, runs=runs, seed=seed)]

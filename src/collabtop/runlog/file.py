@@ -119,7 +119,7 @@ class RunLog:
             write_all(self._file, data)
         except OSError as error:
             self._trouble = CheckpointError(
-                f"checkpoint {str(self.path)!r}: {reason(error)}; when that is mended, resume goes on from there"
+                f"checkpoint {str(self.path)!r}: {reason(error)}; fix this and call resume(): completed pulls are kept"
             )
             raise self._trouble from None
 

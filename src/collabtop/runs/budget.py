@@ -76,8 +76,8 @@ def horizon_for(algorithm: Algorithm, problem: Problem, budget: float, costs: Se
     smallest = algorithm.smallest_horizon(problem)
     if most(smallest) > budget:
         raise BudgetError(
-            f"budget is {budget:g}, but {problem.n} candidates and {problem.agents} agents may need {most(smallest):g} with "
-            f"{algorithm.title}, even at its smallest horizon, {smallest}",
+            f"budget is {budget:g}, but {problem.n} candidates and {problem.agents} agents may need "
+            f"{most(smallest):g} with {algorithm.title}, even at its smallest horizon, {smallest}",
             most(smallest),
         )
     low, high = smallest, 2 * smallest

@@ -9,9 +9,9 @@ import msgspec
 
 from collabtop.arms.function import plain_data
 from collabtop.errors import FileError
-from collabtop.runs.spec import RunSpec
 from collabtop.runlog.file import RunLog, read_log
 from collabtop.runlog.format import Header, Record, answer_in
+from collabtop.runs.spec import RunSpec
 
 _NAMES = {"n": "the number of candidates", "arms": "the candidates", "options": "the algorithm's options"}
 

@@ -20,8 +20,8 @@ from collabtop.runlog.format import Header
 from collabtop.runlog.recorder import failure_mode_in
 from collabtop.runs.checkpoint import other_run, read_header, same_value
 from collabtop.runs.execute import execute
-from collabtop.runs.spec import RunSpec, make_problem, make_team
 from collabtop.runs.result import Result
+from collabtop.runs.spec import RunSpec, make_problem, make_team
 
 
 def resume(
@@ -92,7 +92,9 @@ def _arms(
             raise InputError("arms stand for themselves: leave out pull, candidates and policy")
         return arms
     if not header.takes_pull:
-        raise InputError(f"arms is missing: checkpoint {str(path)!r} is of a run on {header.arms_class}, give them as arms=")
+        raise InputError(
+            f"arms is missing: checkpoint {str(path)!r} is of a run on {header.arms_class}, give them as arms="
+        )
     if pull is None:
         raise InputError(f"pull is missing: checkpoint {str(path)!r} is of a run on a function, give it as pull=")
     if candidates is None:

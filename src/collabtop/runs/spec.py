@@ -9,7 +9,6 @@ import msgspec
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.default import choose
-from collabtop.algorithms.registry import algorithms_where
 from collabtop.arms import Arms, PullPolicy
 from collabtop.arms.function import Pull, as_arms
 from collabtop.coordination.team import Team
@@ -97,7 +96,9 @@ def make_problem(arms: Arms, m: int, agents: int | None, horizon: int) -> Proble
         raise InputError(f"m is {m}, but there are only {arms.n} arms", argument="m")
     if agents is None:
         if arms.agents is None:
-            raise InputError("agents is missing: pass how many agents share the work, such as agents=10", argument="agents")
+            raise InputError(
+                "agents is missing: pass how many agents share the work, such as agents=10", argument="agents"
+            )
         agents = arms.agents
     agents = whole_number("agents", agents, least=1, most=_MOST_AGENTS)
     if arms.agents not in (None, agents):
@@ -125,7 +126,9 @@ def _check_limit(
     if cost is not None and budget is None:
         raise InputError("cost= only applies with budget=: pass what all pulls together may cost", argument="cost")
     if confidence is None and max_horizon is not None:
-        raise InputError(f"max_horizon= only applies with confidence=; {given[0]} is the limit already", argument="max_horizon")
+        raise InputError(
+            f"max_horizon= only applies with confidence=; {given[0]} is the limit already", argument="max_horizon"
+        )
     if confidence is None and tolerance != 0:
         raise InputError("tolerance= only applies with confidence=", argument="tolerance")
 
@@ -133,10 +136,9 @@ def _check_limit(
 def check_setting(algorithm: Algorithm, arms: Arms, problem: Problem) -> None:
     """Raise `SettingError` if the algorithm does not work for these arms, this many agents or this m."""
     if algorithm.iid_only and not arms.iid:
-        names = ", ".join(algorithms_where(iid_only=False, stops_early=algorithm.stops_early))
         raise SettingError(
             f"{algorithm.title} divides the arms among the agents, so it needs arms that are the same for all of "
-            f"them; these differ from agent to agent (use one of {names})",
+            "them; these differ from agent to agent. algorithm='auto' chooses a suitable one",
             argument="algorithm",
         )
     algorithm.check(problem)

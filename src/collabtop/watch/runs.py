@@ -117,7 +117,7 @@ class WatchedRun:
             self._may_lose = False  # that was about the log before
 
     def _find_rival(self, header: Header, version: int) -> None:
-        rival = rival_of(header, iid=is_iid(header))
+        rival = rival_of(header)
         with self.lock:
             if version == self.version:  # else it may be another log by now, whose own rival was quicker
                 self.rival = rival
@@ -146,7 +146,7 @@ class WatchedRun:
     @property
     def order(self) -> Order | None:
         """The order of words that the paper proves."""
-        return None if self.header is None else order_of(self.header, iid=is_iid(self.header))
+        return None if self.header is None else order_of(self.header)
 
     def label(self, arm: int) -> str:
         """What a candidate is called."""

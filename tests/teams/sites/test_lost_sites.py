@@ -28,13 +28,15 @@ class Losing(ct.LocalTeam):
 
     def __init__(self, kind, nth=1, agents=(1,)):
         self.kind, self.nth, self.losing, self.asked = kind, nth, set(agents), 0
+        self.gone = set()
 
     def deliver(self, requests):
         if any(isinstance(request.messages[-1], self.kind) for request in requests):
             self.asked += 1
-        gone = self.losing if self.asked >= self.nth else set()
-        assert not self.lost & {request.agent for request in requests}, "a lost agent was asked again"
-        return super().deliver([request for request in requests if request.agent not in gone])
+        assert not self.gone & {request.agent for request in requests}, "a lost agent was asked again"
+        if self.asked >= self.nth:
+            self.gone |= self.losing & {request.agent for request in requests}
+        return super().deliver([request for request in requests if request.agent not in self.gone])
 
 
 @pytest.mark.parametrize("schedule", ["paper", "full"])
@@ -154,8 +156,8 @@ class LastAgentLeaves(ct.LocalTeam):
     def __init__(self, batch):
         self.batch = batch
 
-    def open(self, arms, setup):
-        super().open(arms, setup)
+    def open(self, arms, setup, recorder):
+        super().open(arms, setup, recorder)
         self._members[3] = Agent(3, Leaves(arms, self.batch), setup)
 
     def deliver(self, requests):
