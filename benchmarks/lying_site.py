@@ -69,7 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=1_000)
     runs = parser.parse_args().runs
-    print("| algorithm | value of the arm, honest | praised | it wins | of the best 8, honest | turned around |")
+    print("| algorithm | value of the arm, honest | promoted | it wins | found of the best 8, honest | inverted |")
     print("| --- | --- | --- | --- | --- | --- |")
     for algorithm in ALGORITHMS:
         true, _, before = found(honest, algorithm, runs)
