@@ -108,9 +108,9 @@ def test_all_chance_of_an_algorithm_is_the_generator_it_is_given():
     seen = []
 
     class Looks(ct.Uniform):
-        def run(self, team, problem, rng):
+        def run(self, coordinator, problem, rng):
             seen.append(rng.random())
-            return super().run(team, problem, rng)
+            super().run(coordinator, problem, rng)
 
     for seed in (1, 1, 2):
         ct.identify(ct.BernoulliArms([0.1, 0.9]), 1, agents=2, horizon=10, algorithm=Looks(), seed=seed)
