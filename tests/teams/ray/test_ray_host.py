@@ -164,7 +164,7 @@ def test_a_sign_of_life_brings_what_was_drawn_and_what_failed():
     assert from_bytes(host.beat(), Heartbeat) == Heartbeat(2, False, [])
     said = answers(host, ask(1))
     met = [it for it in said.faults if not it.is_halt]  # the other agent may have been told to stop, or met it too
-    assert {(it.kind, it.candidate) for it in met} == {("PullError", "bad")}
+    assert {(it.kind, it.fields["candidate"]) for it in met} == {("PullError", "bad")}
     error = met[0].error()
     assert isinstance(error, ct.PullError)
     assert "in pull" in error.__notes__[0]

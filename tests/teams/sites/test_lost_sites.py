@@ -114,7 +114,7 @@ SURVIVORS = [name for name in ct.available_algorithms() if ct.make_algorithm(nam
 
 def test_an_algorithm_that_cannot_go_on_is_refused_before_anybody_is_waited_for(certs):
     team = ct.SitesTeam(["site0", ("site1", 3)], listen="localhost:0", cert=certs / "coordinator.pem", on_lost="go-on")
-    with pytest.raises(ct.SettingError, match="on_lost is 'go-on', but kzz cannot go on without an agent") as caught:
+    with pytest.raises(ct.SettingError, match="on_lost is 'go-on', but kzz cannot continue without an agent") as caught:
         ct.identify(ct.RemoteArms(64), 1, agents=4, horizon=9_000, algorithm="kzz", team=team)
     said = str(caught.value).split("one of ")[1]
     assert sorted(re.split(", | and ", said)) == sorted(SURVIVORS)
