@@ -18,7 +18,7 @@ from rich.table import Table
 
 import collabtop as ct
 from collabtop.arms import SimulatedArms
-from collabtop.studies.table import wilson
+from collabtop.stats import wilson_interval
 
 CONFIDENCE = 0.95
 MIXED = [[0.9, 0.2], [0.2, 0.7], [0.6, 0.3], [0.1, 0.3]]
@@ -65,7 +65,7 @@ def failures(share: float) -> Table:
     for name, arms, m, agents, tolerance, limit, runs in FAILURES:
         runs = max(1, round(share * runs))
         wrong = sum(wrongly_settled(arms, m, agents, tolerance, limit, seed) for seed in range(runs))
-        low, high = wilson(wrong, runs)
+        low, high = wilson_interval(wrong / runs, runs)
         table.add_row(name, str(agents), f"{runs:,}", str(wrong), f"{wrong / runs:.2%}", f"{low:.2%} to {high:.2%}")
     return table
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import math
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -16,8 +15,8 @@ from rich.table import Table
 from collabtop.coordination.scoreboard import Estimate
 from collabtop.errors import InputError
 from collabtop.runs.result import Result
+from collabtop.stats import wilson_interval
 
-_Z = 1.959963984540054
 _SHOWN = 30
 
 
@@ -100,26 +99,13 @@ class ResultTable:
         raise InputError(f"a data frame needs {wanted}, which is not installed: pip install {library or 'pandas'}")
 
 
-def interval(mean: float, pulls: int) -> tuple[float, float]:
-    """The 95% interval of a mean of rewards in [0, 1] (Wilson's; 0/1 rewards are the noisiest, so it holds for all).
-
-    >>> low, high = interval(0.5, 100)
-    >>> round(low, 3), round(high, 3)
-    (0.404, 0.596)
-    """
-    share = _Z * _Z / pulls
-    middle = (mean + share / 2) / (1 + share)
-    reach = _Z / (1 + share) * math.sqrt(max(0.0, mean * (1 - mean)) / pulls + share / (4 * pulls))
-    return max(0.0, min(mean, middle - reach)), min(1.0, max(mean, middle + reach))
-
-
 def _row(result: Result, one: Estimate, rank: int | None) -> TableRow:
     label = result.labels[one.arm] if result.labels else str(one.arm)
     failed = result.failures.get(label, 0)
     low, high = None, None
     if one.mean is not None and one.pulls is not None:
         # Pulls that failed add nothing to what is known of the mean.
-        low, high = interval(one.mean, max(1, one.pulls - failed))
+        low, high = wilson_interval(one.mean, max(1, one.pulls - failed))
     return TableRow(rank, one.arm, label, one.verdict, one.round, one.phase, one.mean, low, high, one.pulls, failed)
 
 

@@ -11,7 +11,7 @@ from collabtop.reproduction.evidence import FULL, KZZ, PRINTED, PRINTED_NON_IID,
 from collabtop.reproduction.experiments import AGENTS, IID, NON_IID, PAPER_HORIZON, fixed_horizon
 from collabtop.reproduction.verdicts import ABOUT, Statement, Verdict, any_of, falls_to_zero, far_below, near, together
 from collabtop.reproduction.word_growth import local_phase
-from collabtop.stats import Crossing, ratio_interval
+from collabtop.stats import Z_95, Crossing, ratio_interval
 from collabtop.studies.table import PointSummary
 
 _COUNTS = ("Held", "Accepted", "Values", "Window", "Tied")
@@ -152,7 +152,7 @@ def _other_counts(evidence: Evidence) -> list[str]:
 def _words_ratio(one: PointSummary, other: PointSummary) -> tuple[float, float, float]:
     ratio = one.words_mean / other.words_mean
     relative = [point.words_sd / point.words_mean / np.sqrt(point.runs) for point in (one, other)]
-    half = 1.96 * float(np.hypot(*relative))
+    half = Z_95 * float(np.hypot(*relative))
     return ratio, ratio * (1 - half), ratio * (1 + half)
 
 
@@ -192,7 +192,7 @@ def c5(evidence: Evidence) -> Statement:
 
 def _chance(points: Sequence[PointSummary]) -> float:
     """How far chance may move a mean of words, at 95%, as a share of the largest."""
-    return 1.96 * max(p.words_sd / math.sqrt(p.runs) for p in points) / max(p.words_mean for p in points)
+    return Z_95 * max(p.words_sd / math.sqrt(p.runs) for p in points) / max(p.words_mean for p in points)
 
 
 def _at_most(value: float, limit: float, give: float) -> Verdict:

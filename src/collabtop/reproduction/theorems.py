@@ -11,8 +11,8 @@ from collabtop.reproduction.experiments import AGENTS, IID
 from collabtop.reproduction.names import paper_name
 from collabtop.reproduction.verdicts import Statement, Verdict, together
 from collabtop.reproduction.word_growth import t2
-from collabtop.stats import Crossing
-from collabtop.studies.table import PointSummary, wilson
+from collabtop.stats import Crossing, wilson_interval
+from collabtop.studies.table import PointSummary
 
 
 def t1(evidence: Evidence) -> Statement:
@@ -97,7 +97,7 @@ def t4(evidence: Evidence) -> Statement:
     verdicts: list[Verdict] = []
     for it in evidence.disjointness:
         needed = it.elements * it.agents
-        low, high = wilson(it.wrong, it.runs)
+        low, high = wilson_interval(it.wrong / it.runs, it.runs)
         found.append(
             f"{it.line.name}: {it.wrong} wrong answers of {it.runs:,} (95% interval {low:.3f} to {high:.3f}), "
             f"{it.bits_mean:,.0f} bits for n K = {needed:,}, {it.bits_mean / needed:.1f} times"

@@ -24,9 +24,9 @@ from collabtop.reproduction.evidence import PRINTED, PRINTED_NON_IID, Evidence, 
 from collabtop.reproduction.growth import ROOMS
 from collabtop.reproduction.names import paper_name
 from collabtop.reproduction.verdicts import Statement, Verdict, together
+from collabtop.stats import Z_95
 
 _HALF = 0.5
-_Z = 1.959964
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -184,7 +184,7 @@ def _student(spare: int) -> float:
     >>> round(_student(10), 2), round(_student(1000), 2)
     (2.23, 1.96)
     """
-    z = _Z
+    z = Z_95
     return z + (z**3 + z) / (4 * spare) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * spare**2)
 
 
