@@ -14,6 +14,7 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from collabtop.display.save import METADATA
 from collabtop.reproduction.evidence import Evidence
 from collabtop.reproduction.experiments import FigurePlan
 from collabtop.reproduction.figures import describe, figure_style, paper_figure
@@ -22,12 +23,8 @@ from collabtop.reproduction.prices import CAPTION, describe_prices
 from collabtop.studies.runner import process_context, process_count
 
 _DPI = 200
-# Pixels first: the other two set a resolution of their own. Without the date, the same points give the same bytes.
-_FORMATS: dict[str, tuple[type[Any], dict[str, None]]] = {
-    "png": (FigureCanvasAgg, {"Software": None}),
-    "svg": (FigureCanvasSVG, {"Date": None}),
-    "pdf": (FigureCanvasPdf, {"CreationDate": None}),
-}
+# PNG first, because the other two set their own resolution.
+_CANVASES: dict[str, type[Any]] = {"png": FigureCanvasAgg, "svg": FigureCanvasSVG, "pdf": FigureCanvasPdf}
 
 
 class RenderedFigure(msgspec.Struct, frozen=True):
@@ -72,8 +69,8 @@ def _files(figure: Figure) -> dict[str, bytes]:
         if layout is not None:
             layout.execute(figure)
             figure.set_layout_engine("none")
-        for ending, (canvas, undated) in _FORMATS.items():
+        for name, canvas in _CANVASES.items():
             buffer = io.BytesIO()
-            getattr(canvas(figure), f"print_{ending}")(buffer, metadata=undated)
-            files[ending] = buffer.getvalue()
+            getattr(canvas(figure), f"print_{name}")(buffer, metadata=METADATA[name])
+            files[name] = buffer.getvalue()
     return files
