@@ -35,7 +35,7 @@ def comparison_table(results: Sequence[Result], arms: SimulatedArms) -> Group:
     for result in results:
         table.add_column(result.algorithm, justify="right")
     rows = [comparison_row(result, arms) for result in results]
-    table.add_row("right", *(f"{row['right']} of {row['m']}" for row in rows))
+    table.add_row("correct", *(f"{row['right']} of {row['m']}" for row in rows))
     for name in ("time", "pulls", "words", "bits", "round_trips"):
         table.add_row(name.replace("_", " "), *(f"{row[name]:,}" for row in rows))
     table.add_section()
