@@ -41,7 +41,7 @@ _MARKS: dict[Verdict, str] = {"holds": "✓", "does not hold": "✗", "undecided
 def html_page(report: Reproduction, figures: Sequence[RenderedFigure]) -> str:
     """The whole report, with the figures embedded as SVG."""
     verdicts = [statement.verdict for statement in report.statements]
-    counts = ", ".join(f"{verdict}: {verdicts.count(verdict)}" for verdict in _MARKS)
+    counts = ", ".join(f"{verdict} ({verdicts.count(verdict)})" for verdict in _MARKS)
     return "\n".join(
         [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
