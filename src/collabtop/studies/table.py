@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import os
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -15,7 +14,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from collabtop.errors import FileError, InputError
+from collabtop.errors import FileError
+from collabtop.stats import wilson_interval
 from collabtop.validation import require
 
 
@@ -79,20 +79,6 @@ class PointSummary(msgspec.Struct, frozen=True):
 def _schedule(options: str) -> str | None:
     schedule: str | None = json.loads(options).get("schedule")
     return schedule
-
-
-def wilson(wrong: int, runs: int, z: float = 1.959964) -> tuple[float, float]:
-    """The Wilson interval of a share, 95% unless told otherwise.
-
-    >>> [round(end, 3) for end in wilson(3, 100)]
-    [0.01, 0.085]
-    """
-    if runs < 1:
-        raise InputError(f"runs is {runs}, but a share needs at least 1")
-    share = wrong / runs
-    middle = (share + z * z / (2 * runs)) / (1 + z * z / runs)
-    half = z / (1 + z * z / runs) * math.sqrt(share * (1 - share) / runs + z * z / (4 * runs * runs))
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 class StudyTable:
@@ -171,7 +157,7 @@ def _read_rows(path: Path) -> Iterable[Row]:
 
 def _summary(key: tuple[Any, ...], rows: list[Row]) -> PointSummary:
     wrong = sum(not row.correct for row in rows)
-    low, high = wilson(wrong, len(rows))
+    low, high = wilson_interval(wrong / len(rows), len(rows))
     spread: dict[str, float] = {}
     for column in ("words", "bits", "round_trips", "time"):
         values = np.array([getattr(row, column) for row in rows], np.float64)

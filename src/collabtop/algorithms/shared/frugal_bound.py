@@ -20,6 +20,7 @@ from collabtop.algorithms.shared.frugal_plan import (
 from collabtop.errors import InputError
 from collabtop.problem import Problem, as_means, gaps
 from collabtop.protocol.messages import Reals
+from collabtop.stats import hypergeometric_tail
 
 
 def frugal_error_bound(means: ArrayLike, m: int, agents: int, horizon: int, risk: float = 0.001) -> float:
@@ -112,32 +113,6 @@ def frugal_round_trips_bound(problem: Problem, risk: float = 0.001) -> int:
     """
     plan = frugal_plan(problem, risk)
     return len(plan.shared_pulls)
-
-
-def hypergeometric_tail(n: int, marked: int, hand: int, above: int) -> float:
-    """P(more than `above` of the `marked` among n arms are in a hand dealt at random).
-
-    >>> round(hypergeometric_tail(n=4, marked=2, hand=2, above=1), 6)      # both: 1 of 6 hands
-    0.166667
-    """
-    first, last = max(above + 1, marked + hand - n, 0), min(marked, hand)
-    if first > last:
-        return 0.0
-    logs = _log_factorials(n)
-    counts = np.arange(first, last + 1)
-    ways = logs[marked] - logs[counts] - logs[marked - counts]
-    ways += logs[n - marked] - logs[hand - counts] - logs[n - marked - hand + counts]
-    return min(1.0, float(np.exp(ways - (logs[n] - logs[hand] - logs[n - hand])).sum()))
-
-
-_factorials: dict[int, Reals] = {}
-
-
-def _log_factorials(n: int) -> Reals:
-    if n not in _factorials:
-        _factorials.clear()
-        _factorials[n] = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-    return _factorials[n]
 
 
 def _local_part(values: Reals, problem: Problem, plan: FrugalPlan, risk: float) -> float:
