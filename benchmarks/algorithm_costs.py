@@ -1,11 +1,11 @@
-"""What each algorithm says and takes on one task, for the table of docs/algorithms.md.
+"""Communication and time of each algorithm on one task, for the table in docs/algorithms.md.
 
     python benchmarks/algorithm_costs.py
 
-The task is the embedded stand-in for the paper's instance: 588 arms, 10 agents, a horizon of 300,000; where agents see
-different things, the stand-in for the paper's groups, 547 arms. Algorithms for one agent have the time of all ten
-(`kl-lucb` an easier task of 20 arms). Where what is said depends on the seed, it is the median over some seeds with the
-smallest and the largest; the others say the same with every seed. All of it is the same on every machine.
+The task is the embedded stand-in for the paper's instance: 588 arms, 10 agents and a horizon of 300,000; for non-IID
+arms, it is the stand-in for the paper's groups with 547 arms. Algorithms for one agent get the time of all ten, and
+`kl-lucb` an easier task with 20 arms. Where the costs depend on the seed, the table shows the median over several seeds
+with the minimum and the maximum. The table is the same on every machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import collabtop as ct
 
 AGENTS, HORIZON = 10, 300_000
 SEEDS = {"collab-top-iid": 15, "frugal-top-noniid": 5, "confident-top": 5, "confident-top-noniid": 3, "kl-lucb": 3}
-"""Those whose costs depend on chance: on what the hash deals, how means are rounded, or when a race is decided."""
+"""Algorithms whose costs are random: by how the hash deals, how means are rounded, or when a race ends."""
 HEAD = "| algorithm | arms | m | words | bits | round trips | time steps |", "| --- " * 7 + "|"
 
 
@@ -50,11 +50,11 @@ _SAME = "frugal-top", "collab-top-iid", "kzz-balanced", "kzz"
 _DIFFERENT = "frugal-top-noniid", "collab-top-noniid", "uniform"
 
 
-def row(name: str, arms: ct.Arms, m: int, kind: str, **asked: Any) -> str:
-    seeds = range(1, SEEDS.get(name, 1) + 1)
-    results = [ct.identify(arms, m, algorithm=name, seed=seed, **asked) for seed in seeds]
-    counts = ([getattr(it, what) for it in results] for what in ("words", "bits", "round_trips", "time"))
-    return f"| `{name}` | {kind} | {m} | " + " | ".join(map(spread, counts)) + " |"
+def row(algorithm: str, arms: ct.Arms, m: int, kind: str, **setting: Any) -> str:
+    seeds = range(1, SEEDS.get(algorithm, 1) + 1)
+    results = [ct.identify(arms, m, algorithm=algorithm, seed=seed, **setting) for seed in seeds]
+    counts = ([getattr(result, name) for result in results] for name in ("words", "bits", "round_trips", "time"))
+    return f"| `{algorithm}` | {kind} | {m} | " + " | ".join(map(spread, counts)) + " |"
 
 
 def spread(counts: Sequence[int]) -> str:

@@ -1,12 +1,11 @@
-"""What trying out candidates of one's own costs beside the function itself: as ratios.
+"""Overhead of evaluating one's own candidates, relative to the time spent in the function itself.
 
     python benchmarks/candidates.py
 
-Overhead: clock time of a run less the time inside the function, as a share of the latter; and CPU time of a run whose
-function returns at once, as a share of 1 ms a pull, which whoever else wants the core disturbs less. Both are the least
-of ten runs. Log: pulls a second that
-reach the checkpoint when a batch function gives them in bulk. Threads: the time of the same run one after the other,
-divided by that of 8 agents in threads.
+Overhead: wall-clock time of a run minus the time inside the function, as a share of the latter; and CPU time of a run
+whose function returns immediately, as a share of 1 ms per pull, which is less affected by other load. Both are the
+minimum of ten runs. Log: pulls per second written to the checkpoint when a batch function returns them in bulk.
+Threads: the time of a run with sequential pulls divided by that of the same run with 8 agents in threads.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ CANDIDATES = np.linspace(0.1, 0.9, 20).tolist()
 
 
 class Timed:
-    """A function that takes a while and knows how long it took in all."""
+    """A function that takes a fixed time and adds up how long its calls took."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds, self.inside = seconds, 0.0
 
     def __call__(self, mean: float, rng: np.random.Generator) -> bool:
-        """Wait without giving the core away."""
+        """Draw a reward and wait without releasing the core."""
         began = time.perf_counter()
         reward = rng.random() < mean
         while time.perf_counter() - began < self.seconds:
@@ -40,11 +39,11 @@ class Timed:
         return bool(reward)
 
 
-def at_once(mean: float, rng: np.random.Generator) -> bool:
+def immediate(mean: float, rng: np.random.Generator) -> bool:
     return mean > 0.5
 
 
-def by_the_clock(checkpoint: Path | None) -> float:
+def wall_clock_overhead(checkpoint: Path | None) -> float:
     shares = []
     for seed in range(10):
         pull = Timed(0.001)
@@ -55,12 +54,12 @@ def by_the_clock(checkpoint: Path | None) -> float:
     return min(shares)
 
 
-def in_cpu_time(checkpoint: Path | None) -> float:
+def cpu_overhead(checkpoint: Path | None) -> float:
     shares = []
     for seed in range(10):
         path = None if checkpoint is None else checkpoint / f"cpu{seed}.ctlog"
         began = time.process_time()
-        result = ct.identify(CANDIDATES, 2, pull=at_once, agents=4, horizon=250, seed=seed, checkpoint=path)
+        result = ct.identify(CANDIDATES, 2, pull=immediate, agents=4, horizon=250, seed=seed, checkpoint=path)
         shares.append((time.process_time() - began) / result.pulls / 0.001)
     return min(shares)
 
@@ -71,7 +70,7 @@ def in_bulk(mean: float, times: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def bulk(folder: Path) -> tuple[float, float]:
-    """Pulls a second without and with a checkpoint."""
+    """Pulls per second without and with a checkpoint."""
     rates = []
     for path in (None, folder / "bulk.ctlog"):
         began = time.perf_counter()
@@ -102,16 +101,16 @@ def speedup(pull: object) -> float:
 
 
 def main() -> None:
-    table = Table("what", "measured", "wanted")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for what, path in (("overhead at 1 ms a pull", None), ("the same with a checkpoint", folder)):
-            table.add_row(f"{what}, by the clock", f"{by_the_clock(path):.1%}", "under 5%")
-            table.add_row(f"{what}, CPU time", f"{in_cpu_time(path):.1%}", "under 5%")
+    table = Table("measure", "measured", "target")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        for name, path in (("overhead at 1 ms per pull", None), ("the same with a checkpoint", folder)):
+            table.add_row(f"{name}, wall clock", f"{wall_clock_overhead(path):.1%}", "under 5%")
+            table.add_row(f"{name}, CPU time", f"{cpu_overhead(path):.1%}", "under 5%")
         without, with_log = bulk(folder)
-        table.add_row("pulls a second in bulk with a checkpoint", f"{with_log:,.0f}", "100,000")
-        table.add_row("the same, as a share of without", f"{with_log / without:.2f}", "-")
-    table.add_row("8 threads against one after the other, 10 ms a pull", f"{speedup(sleeps):.1f} times", "6 times")
+        table.add_row("pulls per second in bulk with a checkpoint", f"{with_log:,.0f}", "100,000")
+        table.add_row("the same, as a share of the rate without", f"{with_log / without:.2f}", "-")
+    table.add_row("8 threads compared with sequential pulls, 10 ms per pull", f"{speedup(sleeps):.1f} times", "6 times")
     table.add_row("the same with an async function", f"{speedup(sleeps_async):.1f} times", "6 times")
     Console().print(table)
 

@@ -1,12 +1,12 @@
-"""collabtop beside other tools on one task: the best of 60 scikit-learn pipelines, for about as many fits.
+"""collabtop and other tools on one task: find the best of 60 scikit-learn pipelines with about the same number of fits.
 
     python benchmarks/comparison.py [--runs 200]          (needs scikit-learn and optuna)
 
 Every pipeline of `examples/pipelines.py` is fitted 200 times on random parts of the data. A tool's "fit" is a draw
-from that table, so all see the same task, and what is best is known. Regret is how much worse the chosen pipeline
-is than the best, in points of accuracy. scikit-learn's halving search is given the number of fits as its resource;
-Optuna's successive-halving pruner goes through the candidates one after the other, as it does in a study. What a tool
-can do beyond this task (new candidates as it goes, growing data sets) is not measured here.
+from that table, so all tools have the same task and the best pipeline is known. Regret is the difference in accuracy
+between the best pipeline and the chosen one, in percentage points. scikit-learn's halving search uses the number of
+fits as its resource. Optuna's successive-halving pruner processes the candidates sequentially, as in a study. What else
+a tool can do (new candidates during the search, growing data sets) is not measured.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def main() -> None:
 
 def fit_all() -> Table:
     rng = np.random.default_rng(0)
-    return np.array([[pipelines.accuracy(one, rng) for _ in range(TABLE_FITS)] for one in pipelines.CANDIDATES])
+    return np.array(
+        [[pipelines.accuracy(pipeline, rng) for _ in range(TABLE_FITS)] for pipeline in pipelines.CANDIDATES]
+    )
 
 
 def collabtop(table: Table, seed: int, agents: int = 4) -> tuple[int, int]:
@@ -66,10 +68,10 @@ def scikit_learn(table: Table, seed: int) -> tuple[int, int]:
     from sklearn.experimental import enable_halving_search_cv  # noqa: F401
     from sklearn.model_selection import HalvingGridSearchCV
 
-    rng, made = np.random.default_rng(seed), [0]
+    rng, fits = np.random.default_rng(seed), [0]
 
     class Candidate(BaseEstimator):  # type: ignore[misc]
-        """A pipeline whose score is the mean of `fits` fits: what halving may spend more of on fewer candidates."""
+        """A pipeline whose score is the mean of `fits` fits, the resource of the halving search."""
 
         def __init__(self, arm: int = 0, fits: int = 1) -> None:
             self.arm, self.fits = arm, fits
@@ -78,7 +80,7 @@ def scikit_learn(table: Table, seed: int) -> tuple[int, int]:
             return self
 
         def score(self, features: Table, classes: Table) -> float:
-            made[0] += self.fits
+            fits[0] += self.fits
             return float(rng.choice(table[self.arm], self.fits).mean())
 
     search = HalvingGridSearchCV(
@@ -90,24 +92,24 @@ def scikit_learn(table: Table, seed: int) -> tuple[int, int]:
         factor=3,
         cv=[(np.arange(2), np.arange(2))],
         refit=False,
-        return_train_score=False,  # it would double the fits
+        return_train_score=False,  # True would double the fits
         random_state=seed,
     )
     search.fit(np.zeros((4, 1)), np.array([0, 1, 0, 1]))
-    return int(search.best_params_["arm"]), made[0]
+    return int(search.best_params_["arm"]), fits[0]
 
 
 def optuna_pruner(table: Table, seed: int) -> tuple[int, int]:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    rng, made = np.random.default_rng(seed), [0]
+    rng, fits = np.random.default_rng(seed), [0]
 
     def objective(trial: optuna.Trial) -> float:
         arm = trial.suggest_int("arm", 0, len(table) - 1)
         total = 0.0
         for step in range(1, 28):
-            made[0] += 1
+            fits[0] += 1
             total += float(rng.choice(table[arm]))
             trial.report(total / step, step)
             if trial.should_prune():
@@ -120,7 +122,7 @@ def optuna_pruner(table: Table, seed: int) -> tuple[int, int]:
         pruner=optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=3),
     )
     study.optimize(objective, n_trials=len(table))
-    return int(study.best_params["arm"]), made[0]
+    return int(study.best_params["arm"]), fits[0]
 
 
 TOOLS = {

@@ -1,11 +1,12 @@
-"""Runs with a confidence: how often are they wrong, and how many pulls do they take beside KL-LUCB's? Two tables.
+"""Runs with a confidence: how often they are wrong, and how many pulls they take compared with KL-LUCB.
 
     python benchmarks/confidence.py [--quick]
 
-The first counts the runs that settled an arm wrongly, against the share that the confidence allows, with the Wilson
-95% interval of their share. Where arms are nearly level a limit ends the runs: what they had settled by then counts.
-The second has ratios of mean pulls, from the same few seeds for both, and for 1 and 10 agents. Minutes, most of them
-KL-LUCB's; `--quick` makes a tenth of the runs, and leaves out the hard instances of the second table.
+The first table counts the runs that settled an arm wrongly and gives their share with its 95% Wilson interval; the
+confidence states the share that is allowed. Where arms are nearly equal, a limit ends the runs, and the arms settled by
+then count. The second table gives ratios of mean pulls for 1 and 10 agents, with the same few seeds for both
+algorithms. Takes minutes, most of them for KL-LUCB; `--quick` makes a tenth of the runs and leaves out the hard
+instances of the second table.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rich.table import Table
 
 import collabtop as ct
 from collabtop.arms import SimulatedArms
-from collabtop.studies.table import wilson
+from collabtop.stats import wilson_interval
 
 CONFIDENCE = 0.95
 MIXED = [[0.9, 0.2], [0.2, 0.7], [0.6, 0.3], [0.1, 0.3]]
@@ -29,8 +30,8 @@ FAILURES = [
     ("easy: .9, .5, .4, .1", ct.BernoulliArms([0.9, 0.5, 0.4, 0.1]), 1, 3, 0.0, 10**6, 1_000),
     ("hard: .55, .5, .45, .45, .4", ct.BernoulliArms([0.55, 0.5, 0.45, 0.45, 0.4]), 1, 2, 0.0, 10**6, 500),
     ("the same, tolerance .06, m = 2", ct.BernoulliArms([0.55, 0.5, 0.45, 0.45, 0.4]), 2, 2, 0.06, 10**6, 1_000),
-    ("20 nearly level: .51, .5, ...", ct.BernoulliArms([0.51] + [0.5] * 19), 1, 2, 0.0, 190, 2_000),
-    ("20 nearly level, non-IID", ct.HeterogeneousArms(LEVEL), 1, 2, 0.0, 380, 2_000),
+    ("20 nearly equal: .51, .5, ...", ct.BernoulliArms([0.51] + [0.5] * 19), 1, 2, 0.0, 190, 2_000),
+    ("20 nearly equal, non-IID", ct.HeterogeneousArms(LEVEL), 1, 2, 0.0, 380, 2_000),
     ("non-IID: averages .55, .45, .45, .2", ct.HeterogeneousArms(MIXED), 1, 2, 0.0, 10**6, 500),
 ]  # fmt: skip
 
@@ -46,7 +47,7 @@ PULLS = [
 
 
 def wrongly_settled(arms: SimulatedArms, m: int, agents: int, tolerance: float, limit: int, seed: int) -> bool:
-    """Whether a run settled an arm wrongly: accepted one that is not good enough, or let go of one that had to stay."""
+    """Whether a run settled an arm wrongly: accepted one that is not good enough or rejected one that is too good."""
     result = ct.identify(
         arms, m, agents=agents, confidence=CONFIDENCE, tolerance=tolerance, max_horizon=limit, seed=seed
     )
@@ -65,7 +66,7 @@ def failures(share: float) -> Table:
     for name, arms, m, agents, tolerance, limit, runs in FAILURES:
         runs = max(1, round(share * runs))
         wrong = sum(wrongly_settled(arms, m, agents, tolerance, limit, seed) for seed in range(runs))
-        low, high = wilson(wrong, runs)
+        low, high = wilson_interval(wrong / runs, runs)
         table.add_row(name, str(agents), f"{runs:,}", str(wrong), f"{wrong / runs:.2%}", f"{low:.2%} to {high:.2%}")
     return table
 
@@ -86,9 +87,9 @@ def ratios(*, hard: bool) -> Table:
     )  # fmt: skip
     for name, arms, m, seeds in PULLS:
         if hard or name.startswith("easy"):
-            yardstick = mean_pulls(arms, m, "kl-lucb", 1, seeds)
-            ours = [mean_pulls(arms, m, "confident-top", agents, seeds) / yardstick for agents in (1, 10)]
-            table.add_row(name, str(seeds), f"{yardstick:,.0f}", *(f"{ratio:.2f}" for ratio in ours))
+            baseline = mean_pulls(arms, m, "kl-lucb", 1, seeds)
+            ours = [mean_pulls(arms, m, "confident-top", agents, seeds) / baseline for agents in (1, 10)]
+            table.add_row(name, str(seeds), f"{baseline:,.0f}", *(f"{ratio:.2f}" for ratio in ours))
     return table
 
 

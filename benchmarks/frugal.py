@@ -1,11 +1,11 @@
-"""Is frugal-top better than the paper on time, words and round trips at once? Every target as a ratio, in one run.
+"""frugal-top compared with the paper on time, words and round trips; each target is a ratio.
 
     python benchmarks/frugal.py [--means MEANS.txt --group-means GROUP_MEANS.txt] [--out FOLDER] [--runs 20000]
 
-K = 10. A horizon for error .01 comes from 20,000 runs around the crossing (or `--runs`; half as many where arms are not
-IID) and a fit of log error. A limit is met if the whole 95% interval is below it; "within" says that the ratio is, but
-its interval reaches past. Without files the embedded instances are used. With `--out` a stopped run resumes. About 25
-minutes on 2 cores.
+K = 10. A horizon for error .01 comes from 20,000 runs around the crossing (or `--runs`; half as many for non-IID arms)
+and a fit of log error. A target is met if the whole 95% interval is below its limit; "within" means that the ratio is
+below the limit, but its interval extends beyond it. Without files the embedded instances are used. With `--out` a
+stopped run resumes. About 25 minutes on 2 cores.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AROUND = (0.8, 0.9, 1.0, 1.12, 1.25)
 
 
 class Bench:
-    """Runs studies, and remembers the point nearest to each crossing."""
+    """Runs studies and keeps the point nearest to each crossing."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Bench:
         self.fine: dict[tuple[str, int], PointSummary] = {}
 
     def points(self, name: str, algorithm: ct.Algorithm, which: str, m: int, horizons: Sequence[float], runs: int):
-        """What some horizons gave."""
+        """The points of one algorithm at the given horizons."""
         study = ct.Study(
             arms={which: self.arms[which]},
             algorithms=algorithm,
@@ -69,13 +69,13 @@ class Bench:
 
 
 def _fit(points: Sequence[PointSummary]) -> Crossing:
-    some = [point for point in points if point.error <= 0.3]
-    clean = next((place for place, point in enumerate(some) if point.wrong == 0), len(some))
-    some = some[: clean + 1]
-    found = fit_crossing([p.horizon for p in some], [p.wrong for p in some], [p.runs for p in some])
-    if found is None:
+    rare = [point for point in points if point.error <= 0.3]
+    clean = next((index for index, point in enumerate(rare) if point.wrong == 0), len(rare))
+    rare = rare[: clean + 1]
+    crossing = fit_crossing([p.horizon for p in rare], [p.wrong for p in rare], [p.runs for p in rare])
+    if crossing is None:
         raise SystemExit(f"no crossing in {[(p.horizon, p.error) for p in points]}")
-    return found
+    return crossing
 
 
 def main() -> None:
@@ -85,12 +85,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder for the studies' rows, to resume from")
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--runs", type=int, default=20_000, help="runs around a crossing (IID)")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     arms = {
-        "iid": ct.read_arms(given.means) if given.means else ct.datasets.movielens_like(),
-        "noniid": ct.read_arms(given.group_means) if given.group_means else ct.datasets.movielens_like_groups(),
+        "iid": ct.read_arms(arguments.means) if arguments.means else ct.datasets.movielens_like(),
+        "noniid": ct.read_arms(arguments.group_means) if arguments.group_means else ct.datasets.movielens_like_groups(),
     }
-    bench = Bench(arms, given.out, given.runs, given.jobs)
+    bench = Bench(arms, arguments.out, arguments.runs, arguments.jobs)
     algorithms: dict[str, tuple[ct.Algorithm, str]] = {
         "frugal-top": (ct.FrugalTop(), "iid"),
         "kzz": (ct.KZZ(), "iid"),
@@ -98,7 +98,7 @@ def main() -> None:
         "frugal-top-noniid": (ct.FrugalTopNonIID(), "noniid"),
         "collab-top-noniid": (ct.CollabTopNonIID(), "noniid"),
     }
-    found = {
+    crossings = {
         (name, m): bench.crossing(name, algorithm, which, m)
         for m in (1, 8)
         for name, (algorithm, which) in algorithms.items()
@@ -107,7 +107,7 @@ def main() -> None:
     horizons = Table(
         "algorithm", "m", "T for error .01", "95% interval", "words", "bits", "round trips", title="K = 10"
     )
-    for (name, m), at in found.items():
+    for (name, m), at in crossings.items():
         point = bench.fine[name, m]
         horizons.add_row(
             name,
@@ -119,20 +119,20 @@ def main() -> None:
             f"{point.round_trips_mean:.1f}",
         )
     console.print(horizons)
-    console.print(targets(bench, found))
+    console.print(targets(bench, crossings))
 
 
-def targets(bench: Bench, found: dict[tuple[str, int], Crossing]) -> Table:
-    table = Table("what", "m", "measured", "95% interval", "at most", "met", title="frugal-top against the paper")
+def targets(bench: Bench, crossings: dict[tuple[str, int], Crossing]) -> Table:
+    table = Table("target", "m", "measured", "95% interval", "at most", "met", title="frugal-top against the paper")
 
-    def row(what: str, m: int, value: float, limit: float, ends: tuple[float, float] | None = None) -> None:
+    def row(name: str, m: int, value: float, limit: float, ends: tuple[float, float] | None = None) -> None:
         low, high = ends or (value, value)
         met = "yes" if high <= limit else "within" if value <= limit else "NO"
-        table.add_row(what, str(m), f"{value:.3g}", f"{low:.3g} to {high:.3g}" if ends else "", f"{limit:g}", met)
+        table.add_row(name, str(m), f"{value:.3g}", f"{low:.3g} to {high:.3g}" if ends else "", f"{limit:g}", met)
 
     def horizon(ours: str, theirs: str, limits: tuple[float, float]) -> None:
         for m, limit in zip((1, 8), limits, strict=True):
-            ratio, low, high = ratio_interval(found[ours, m], found[theirs, m])
+            ratio, low, high = ratio_interval(crossings[ours, m], crossings[theirs, m])
             row(f"horizon of {ours} / {theirs}", m, ratio, limit, (low, high))
 
     horizon("frugal-top", "kzz", (0.65, 0.75))

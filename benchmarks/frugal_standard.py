@@ -1,11 +1,10 @@
-"""Where does frugal-top win, and where not? Error, words and round trips on the standard instances.
+"""Error, words and round trips of frugal-top and its rivals on the standard instances.
 
     python benchmarks/frugal_standard.py [--quick] [--jobs 2] [--seed 1] > docs/frugal-standard.md
 
-One horizon a cell, by one rule: the horizon at which kzz errs in about a fifth of its runs, found by bisection.
-There every algorithm has something to win and something to lose. kzz-balanced pulls every arm as often as kzz, so
-the two share a column of errors, and only the words tell them apart. About 20 CPU minutes; `--quick` leaves out
-n = 10,000 and makes fewer runs.
+Each cell has one horizon: the one at which kzz is wrong in about a fifth of its runs, found by bisection. There,
+errors can be both lower and higher. kzz-balanced pulls every arm as often as kzz, so the two share a column of errors
+and differ only in words. About 20 CPU minutes; `--quick` leaves out n = 10,000 and makes fewer runs.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import NamedTuple
 import collabtop as ct
 from collabtop.studies.table import PointSummary
 
-ERROR = 0.2  # kzz's, where all are compared
+ERROR = 0.2  # of kzz, at the horizon of the comparison
 INSTANCES: dict[str, Callable[[int, int], ct.BernoulliArms]] = {
     "equal gaps": lambda n, m: ct.datasets.equal_gaps(n, m, gap=0.1),
     "one good arm": lambda n, m: ct.datasets.one_good_arm(n, gap=0.1),
@@ -56,11 +55,11 @@ def cells(sizes: list[int]) -> Iterator[Cell]:
 
 
 class Bench:
-    """Makes the runs of one cell after the other."""
+    """Makes the runs of all cells."""
 
     def __init__(self, seed: int, jobs: int, share: float) -> None:
         self.seed, self.jobs, self.share = seed, jobs, share
-        self.found: dict[tuple[str, int, int], int] = {}
+        self.horizons: dict[tuple[str, int, int], int] = {}
 
     def point(self, cell: Cell, algorithm: ct.Algorithm, horizon: int, runs: int) -> PointSummary | None:
         """The runs of one algorithm, or None if it needs a longer horizon."""
@@ -79,15 +78,15 @@ class Bench:
         return study.run(jobs=self.jobs).points()[0]
 
     def horizon(self, cell: Cell) -> int:
-        """Where kzz errs in about a fifth of its runs; its error depends on T K alone, but for rounding."""
+        """Where kzz is wrong in about a fifth of its runs; up to rounding, its error depends only on T K."""
         key = cell.instance, cell.n, cell.m
-        if key not in self.found:
-            self.found[key] = self.search(cell._replace(agents=2)) * 2
+        if key not in self.horizons:
+            self.horizons[key] = self.search(cell._replace(agents=2)) * 2
         least = ALGORITHMS["kzz"].smallest_horizon(ct.Problem(cell.n, cell.m, cell.agents, 1))
-        return max(least, self.found[key] // cell.agents)
+        return max(least, self.horizons[key] // cell.agents)
 
     def search(self, cell: Cell) -> int:
-        """Bisection of log T from a bracket around H / K, which is moved down where even its lower end is easy."""
+        """Bisection of log T from a bracket around H / K, moved down while the error at its lower end is too small."""
         kzz, runs = ALGORITHMS["kzz"], SEARCH_RUNS[cell.n]
         least = kzz.smallest_horizon(ct.Problem(cell.n, cell.m, cell.agents, 1))
         unit = ct.complexity(INSTANCES[cell.instance](cell.n, cell.m), cell.m) / cell.agents
@@ -103,28 +102,28 @@ class Bench:
         return max(least, round(math.exp((low + high) / 2)))
 
     def row(self, cell: Cell) -> str:
-        """A line of the table."""
+        """One row of the table."""
         horizon = self.horizon(cell)
-        found = {name: self.point(cell, one, horizon, RUNS[cell.n]) for name, one in ALGORITHMS.items()}
+        points = {name: self.point(cell, each, horizon, RUNS[cell.n]) for name, each in ALGORITHMS.items()}
         all_see_all = self.point(cell, ct.KZZ(), horizon, 1)
-        frugal, kzz = found["frugal"], found["kzz"]
-        others = [point for name, point in found.items() if name != "frugal"]
+        frugal, kzz = points["frugal"], points["kzz"]
+        others = [point for name, point in points.items() if name != "frugal"]
         columns = [
             cell.instance,
             f"{cell.n:,}",
             f"{cell.m:,}",
             str(cell.agents),
             f"{horizon:,}",
-            *(share(found[name]) for name in ALGORITHMS),
-            *(whole(point, "words_mean") for point in (frugal, kzz, all_see_all, found["full"])),
-            *(whole(point, "round_trips_mean") for point in (frugal, kzz, found["full"])),
+            *(share(points[name]) for name in ALGORITHMS),
+            *(whole(point, "words_mean") for point in (frugal, kzz, all_see_all, points["full"])),
+            *(whole(point, "round_trips_mean") for point in (frugal, kzz, points["full"])),
             verdict(frugal, others),
         ]
         return f"| {' | '.join(columns)} |"
 
 
 def verdict(ours: PointSummary | None, theirs: list[PointSummary | None]) -> str:
-    """Is our error below the smallest of theirs by more than chance (two standard errors), or above it?"""
+    """Whether our error is below or above the smallest of theirs by more than two standard errors."""
     others = [point for point in theirs if point is not None]
     if ours is None:
         return "refused"
@@ -146,14 +145,16 @@ def whole(point: PointSummary | None, column: str) -> str:
 HEAD = """\
 # frugal-top on the standard instances
 
-Made by `python benchmarks/frugal_standard.py`. Each cell has one horizon T, by one rule: where kzz errs in about a
-fifth of its runs. Errors are shares of wrong answers ({runs}).
-*frugal*: frugal-top; *kzz*: kzz and kzz-balanced, which pull every arm equally often; *full* and *paper*:
-collab-top-iid with its two schedules; "-": the horizon is below its smallest. A cell is won (or lost) if frugal-top's
-error is below (or above) the smallest of the other three by more than two standard errors. "even" means not told
-apart by this many runs, which is not the same as equally good. The instances: equal gaps
-of .1; one arm .1 above the others; means from .9 to .1 in even steps; gaps that grow geometrically from .01 to .8;
-means drawn uniformly (seed 1).
+Generated by `python benchmarks/frugal_standard.py`. Each cell is an instance with n, m and K. All algorithms get the
+same horizon T, the one at which kzz is wrong in about a fifth of its runs. Errors are fractions of wrong answers
+({runs}).
+
+- *frugal* is frugal-top. *kzz* is kzz and kzz-balanced, which pull every arm equally often. *full* and *paper* are
+  collab-top-iid with its two schedules. "-" means that the horizon is below the algorithm's smallest.
+- frugal-top wins (or loses) a cell if its error is below (or above) the smallest of the other three by more than two
+  standard errors. "even" means that this many runs do not show a difference, not that the algorithms are equally good.
+- The instances are: equal gaps of .1; one arm .1 above the others; means from .9 to .1 in even steps; gaps that grow
+  geometrically from .01 to .8; means drawn uniformly (seed 1).
 """
 COLUMNS = [
     *("instance", "n", "m", "K", "T", "error frugal", "error kzz", "error full", "error paper"),
@@ -167,11 +168,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="n = 64 and 588 only, a quarter of the runs")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    sizes = [64, 588] if given.quick else [64, 588, 10_000]
-    bench = Bench(given.seed, given.jobs, 0.25 if given.quick else 1.0)
-    made = ", ".join(f"{int(RUNS[n] * bench.share)} runs for n = {n:,}" for n in sizes)
-    print(HEAD.format(runs=made))
+    arguments = parser.parse_args()
+    sizes = [64, 588] if arguments.quick else [64, 588, 10_000]
+    bench = Bench(arguments.seed, arguments.jobs, 0.25 if arguments.quick else 1.0)
+    run_counts = ", ".join(f"{int(RUNS[n] * bench.share)} runs for n = {n:,}" for n in sizes)
+    print(HEAD.format(runs=run_counts))
     print(f"| {' | '.join(COLUMNS)} |")
     print(f"| {' | '.join('---' for _ in COLUMNS)} |", flush=True)
     lines = []
@@ -182,12 +183,12 @@ def main() -> None:
 
 
 def summary(lines: list[str]) -> str:
-    """Where it wins and where it does not: the cells of an instance and an m, added up over n and K."""
+    """A table with one row per instance and m, over all n and K."""
     groups: dict[tuple[str, str], list[list[str]]] = {}
     for line in lines:
         cell = [column.strip() for column in line.strip("| ").split("|")]
         groups.setdefault((cell[0], cell[2] if cell[2] in ("1", "8") else "n/4"), []).append(cell)
-    text = ["", "## Where it wins, and where it does not", "", "Means over the cells of an instance and an m.", ""]
+    text = ["", "## Summary", "", "Means over the cells of each instance and m.", ""]
     text += ["| instance | m | wins | even | loses | error frugal | error kzz | error full | words / kzz-balanced's |"]
     text += [f"|{' --- |' * 9}"]
     for (instance, m), members in groups.items():
@@ -197,8 +198,7 @@ def summary(lines: list[str]) -> str:
         ratio = _mean([ours / theirs for ours, theirs in zip(*words, strict=True)])
         text.append(f"| {' | '.join([instance, m, *counts, *errors, f'{ratio:.2f}'])} |")
     outcomes = [line.strip("| ").split("|")[-1].strip() for line in lines]
-    named = {"wins": "wins", "even": "not told apart (even)", "loses": "loses"}
-    counts = [f"{told} {outcomes.count(outcome)}" for outcome, told in named.items()]
+    counts = [f"{outcome} {outcomes.count(outcome)}" for outcome in ("wins", "even", "loses")]
     return "\n".join([*text, "", f"Against the best of the others, over {len(lines)} cells: {', '.join(counts)}."])
 
 

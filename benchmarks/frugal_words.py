@@ -1,10 +1,10 @@
-"""Are the words of frugal-top O(K log n + m)? Measured over n, K and m, as ratios to K log2 n + m, in one table.
+"""The words of frugal-top over n, K and m, as ratios to K log2 n + m: they should be O(K log n + m).
 
     python benchmarks/frugal_words.py [--quick]
 
-One run a cell: words hardly depend on chance, and not on the horizon. The last line is the constant: no cell has a
-larger ratio. `by plan` is the bound that is known before the run (docs/frugal-top.md). Half a minute; `--quick`
-leaves out n above 2^14.
+One run per cell, because words hardly vary between runs and do not depend on the horizon. The last line gives the
+constant: no cell has a larger ratio. `by plan` is the bound that is known before the run (docs/frugal-top.md). Takes
+half a minute; `--quick` leaves out n above 2^14.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WANTED = {"1": lambda n: 1, "8": lambda n: 8, "sqrt n": math.isqrt, "n/4": lambd
 
 
 def measured(n: int, m: int, agents: int) -> tuple[int, int, int, int]:
-    """Words and round trips of a run, and the most that they can be."""
+    """Words and round trips of a run, each with its upper bound."""
     algorithm = ct.FrugalTop()
     horizon = 3 * algorithm.smallest_horizon(ct.Problem(n, m, agents, 1))
     arms = ct.BernoulliArms(np.random.default_rng(1).random(n))
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def relative_fit(rows: np.ndarray) -> tuple[float, float]:
-    """The a and b with words about a K log2 n + b m, every cell counting the same."""
+    """The a and b for which words are about a K log2 n + b m, with all cells weighted equally."""
     (a, b), *_ = np.linalg.lstsq(rows[:, :2] / rows[:, 2:], np.ones(len(rows)), rcond=None)
     return float(a), float(b)
 

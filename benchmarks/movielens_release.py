@@ -1,12 +1,12 @@
-"""How long does a release of 25 million ratings take to read, and how much memory? One table.
+"""Time and memory to read a MovieLens release of 25 million ratings.
 
     python benchmarks/movielens_release.py [--ratings 25000095]
 
-Writes a made-up release of that many ratings into a temporary folder, in the official format and with the official
-numbers of users and movies (162,541 and 62,423), packed as the real one is. A process of its own then reads it
-with each of the two functions: seconds from the call to the arms, CPU seconds of all its threads in that time (what
-counts on a busy machine), and the most memory that the process ever had, all its imports included. Needs the
-`movielens` extra and 1 GB of disk; two to three minutes, most of them to write the zip.
+Writes a made-up release of that many ratings to a temporary folder, as a zip file in the official format and with the
+official numbers of users and movies (162,541 and 62,423). A separate process then reads it with each of the two
+functions. The table shows the seconds until the arms are returned, the CPU seconds of all threads in that time (the
+better measure on a busy machine), and the peak memory of the process including all imports. Needs the `movielens` extra
+and 1 GB of disk. Takes two to three minutes, most of them to write the zip file.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ print(json.dumps([arms.n, seconds, cpu, resource.getrusage(resource.RUSAGE_SELF)
 
 
 def write_release(path: Path, ratings: int) -> int:
-    """Write a made-up release: few movies have most of the ratings, users come in order. Bytes of its ratings.csv."""
+    """Write a made-up release, with most ratings on few movies and users in order; return the bytes of ratings.csv."""
     rng = np.random.default_rng(0)
     users = np.sort(rng.integers(1, USERS + 1, ratings, dtype=np.int32))
-    # Movies by rank with a long tail, numbered without a pattern.
+    # The ranks of movies have a long tail, and their numbers no pattern.
     numbers = rng.permutation(np.arange(1, 3 * MOVIES, 3, dtype=np.int32))
     size = 0
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         with archive.open("ml-25m/ratings.csv", "w", force_zip64=True) as file:
             size += file.write(b"userId,movieId,rating,timestamp\n")
             for start in range(0, ratings, BLOCK):
-                some = users[start : start + BLOCK]
-                ranks = (MOVIES * rng.random(len(some)) ** 4).astype(np.int32)
-                stars = 0.5 * rng.integers(1, 11, len(some))
-                times = rng.integers(789_652_004, 1_574_327_703, len(some))
+                part = users[start : start + BLOCK]
+                ranks = (MOVIES * rng.random(len(part)) ** 4).astype(np.int32)
+                stars = 0.5 * rng.integers(1, 11, len(part))
+                times = rng.integers(789_652_004, 1_574_327_703, len(part))
                 block = io.BytesIO()
-                columns = {"userId": some, "movieId": numbers[ranks], "rating": stars, "timestamp": times}
+                columns = {"userId": part, "movieId": numbers[ranks], "rating": stars, "timestamp": times}
                 pl.DataFrame(columns).write_csv(block, include_header=False)
                 size += file.write(block.getvalue())
         titles = "".join(f'{number},"Movie, The ({number})",Drama\n' for number in np.sort(numbers).tolist())
@@ -61,11 +61,11 @@ def write_release(path: Path, ratings: int) -> int:
     return size
 
 
-def read_by_itself(function: str, path: Path) -> tuple[int, float, float, int]:
-    """Arms, seconds, CPU seconds and peak memory in bytes of a process that reads the release."""
+def read_in_process(function: str, path: Path) -> tuple[int, float, float, int]:
+    """Number of arms, seconds, CPU seconds and peak memory in bytes of a process that reads the release."""
     command = [sys.executable, "-c", CHILD, function, str(path)]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    arms, seconds, cpu, memory = json.loads(told)
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    arms, seconds, cpu, memory = json.loads(output)
     return arms, seconds, cpu, memory
 
 
@@ -79,7 +79,7 @@ def main() -> None:
         title = f"{ratings:,} ratings, {size / 1e6:,.0f} MB in a zip of {path.stat().st_size / 1e6:,.0f} MB"
         table = Table("read with", "arms", "seconds", "CPU seconds", "peak memory, MB", title=title)
         for function in ("movielens", "movielens_groups"):
-            arms, seconds, cpu, memory = read_by_itself(function, path)
+            arms, seconds, cpu, memory = read_in_process(function, path)
             table.add_row(function, f"{arms:,}", f"{seconds:.1f}", f"{cpu:.1f}", f"{memory / 1e6:,.0f}")
     Console(width=100).print(table)
 

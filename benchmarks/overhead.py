@@ -1,9 +1,9 @@
-"""What the machinery costs: CPU time of a run, as a ratio to drawing the same samples in bulk with NumPy.
+"""Overhead of a run: its CPU time as a ratio to drawing the same samples in bulk with NumPy.
 
     python benchmarks/overhead.py [--large]
 
-The yardstick draws what the run draws, one `binomial` call a round over the live arms; both are measured in
-turn in one process. `--large` adds n = 1,000,000 and K = 100, and the peak memory an arm.
+The baseline draws the samples of the run with one `binomial` call per round over the live arms; both are measured
+alternately in one process. `--large` adds n = 1,000,000 with K = 100, and the peak memory per arm.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 
 def bulk_draws(means: np.ndarray, result: ct.Result) -> Callable[[], object]:
     rng = np.random.default_rng(0)
-    rounds = [(one.pulls // one.live, means[: one.live]) for one in result.rounds]
+    rounds = [(summary.pulls // summary.live, means[: summary.live]) for summary in result.rounds]
     return lambda: [rng.binomial(pulls, live) for pulls, live in rounds]
 
 
 def ratio(
     name: str, arms: ct.BernoulliArms, agents: int, horizon: int, seeds: int, repeats: int
 ) -> tuple[float, float]:
-    """Mean over seeds of a run's time and of its bulk draws', each the quickest of some repeats.
+    """Mean over seeds of the time of a run and of its bulk draws, each the fastest of several repeats.
 
-    The two are measured in turn; the quickest repeat is what a busy machine disturbs least.
+    The two are measured alternately. The fastest repeat is least affected by other load on the machine.
     """
     times = np.empty((seeds, repeats, 2))
     for seed, repeat in np.ndindex(seeds, repeats):
@@ -52,8 +52,8 @@ def ratio(
     return float(run), float(bulk)
 
 
-def peak_bytes_an_arm(name: str) -> float:
-    """Memory that Python and NumPy hold at the peak of one large run, without the arms themselves."""
+def peak_bytes_per_arm(name: str) -> float:
+    """Peak memory of Python and NumPy during one large run, without the arms themselves."""
     arms = large_arms()
     tracemalloc.start()
     ct.identify(arms, m=1, agents=100, horizon=5 * LARGE, algorithm=name, seed=1)
@@ -70,7 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--large", action="store_true", help="also n = 1,000,000 with K = 100 (a minute)")
     large = parser.parse_args().large
-    table = Table("n", "K", "T", "algorithm", "run, ms", "bulk, ms", "ratio", "at most", "bytes an arm", "at most")
+    table = Table("n", "K", "T", "algorithm", "run, ms", "bulk, ms", "ratio", "at most", "bytes per arm", "at most")
     small = ct.datasets.movielens_like()
     for name, limit in (("collab-top-iid", "20"), ("frugal-top", "-"), ("kzz-balanced", "-"), ("kzz", "-")):
         run, bulk = ratio(name, small, agents=10, horizon=30_000, seeds=20, repeats=10)
@@ -79,7 +79,7 @@ def main() -> None:
     for name, limit in (("collab-top-iid", "6"), ("kzz-balanced", "2.5")) if large else ():
         run, bulk = ratio(name, large_arms(), agents=100, horizon=5 * LARGE, seeds=2, repeats=3)
         cells = f"{run * 1e3:.2f}", f"{bulk * 1e3:.2f}", f"{run / bulk:.1f}"
-        memory = f"{peak_bytes_an_arm(name):.0f}"
+        memory = f"{peak_bytes_per_arm(name):.0f}"
         table.add_row(f"{LARGE:,}", "100", f"{5 * LARGE:,}", name, *cells, limit, memory, "200")
     Console(width=120).print(table)
 

@@ -1,7 +1,8 @@
-"""Makes the pictures of the page that the docs show: `python benchmarks/page_pictures.py [FOLDER]`.
+"""Makes the screenshots of the page for the docs: `python benchmarks/page_pictures.py [FOLDER]`.
 
-A run of 120 candidates is watched live in Chromium and photographed in the middle, light and dark, and at the end, also
-on a phone; a folder of four runs is photographed as a list. Look at them before they go in.
+A run of 120 candidates is watched live in Chromium. Screenshots are taken in the middle of the run, light and dark, and
+at the end, also at the size of a phone. Another one shows a folder of four runs as a list. Check them before you commit
+them.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ LIVE = """
 import itertools, pathlib, sys, time
 import numpy as np, collabtop as ct
 means = np.sort(np.random.default_rng(4).beta(6, 3, 120))
-made, go_on = itertools.count(), pathlib.Path(sys.argv[1]).with_name("go-on")
+calls, go_on = itertools.count(), pathlib.Path(sys.argv[1]).with_name("go-on")
 def score(mean, rng):
     time.sleep(0.0004)
-    while next(made) > 14_000 and not go_on.exists():  # until the pictures are made
+    while next(calls) > 14_000 and not go_on.exists():  # wait for the screenshots
         time.sleep(0.1)
     return rng.random() < mean
-labels = [f"prompt {place:03d}" for place in np.random.default_rng(1).permutation(120)]
+labels = [f"prompt {number:03d}" for number in np.random.default_rng(1).permutation(120)]
 arms = ct.FunctionArms(list(map(float, means)), score, labels=labels)
 ct.identify(arms, 5, agents=8, horizon=4000, seed=2, team="threads", checkpoint=sys.argv[1])
 """
@@ -40,12 +41,12 @@ def main() -> None:
     chromium = shutil.which("chromium")
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as scratch:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        live_pictures(browser, Path(scratch) / "prompts.ctlog", folder)
-        list_picture(browser, Path(scratch) / "runs", folder)
+        live_screenshots(browser, Path(scratch) / "prompts.ctlog", folder)
+        list_screenshot(browser, Path(scratch) / "runs", folder)
         browser.close()
 
 
-def live_pictures(browser: Browser, log: Path, folder: Path) -> None:
+def live_screenshots(browser: Browser, log: Path, folder: Path) -> None:
     log.touch()
     with page_in_thread(runs_in([log])) as page, subprocess.Popen([sys.executable, "-c", LIVE, str(log)]) as run:
         tabs = []
@@ -78,9 +79,9 @@ def live_pictures(browser: Browser, log: Path, folder: Path) -> None:
         phone.screenshot(path=folder / "watch-phone.png")
 
 
-def list_picture(browser: Browser, runs: Path, folder: Path) -> None:
+def list_screenshot(browser: Browser, runs: Path, folder: Path) -> None:
     runs.mkdir()
-    arms = ct.BernoulliArms(np.linspace(0.2, 0.9, 200) ** 1.2, labels=[f"ad {place}" for place in range(200)])
+    arms = ct.BernoulliArms(np.linspace(0.2, 0.9, 200) ** 1.2, labels=[f"ad {number}" for number in range(200)])
     for algorithm in ("frugal-top", "kzz", "collab-top-iid", "uniform"):
         log = runs / f"ads-{algorithm}.ctlog"
         ct.identify(arms, 3, agents=10, horizon=40_000, seed=1, algorithm=algorithm, checkpoint=log)

@@ -1,10 +1,10 @@
-"""What an exchange costs on Ray, in milliseconds and as a ratio to the local team; and large runs that finish.
+"""Cost of an exchange on Ray, in milliseconds and as a ratio to the local team, and the time of large runs.
 
     python benchmarks/ray_exchange.py [--hosts 2] [--address HOST:PORT]
 
-One exchange is a small request to all K agents and two numbers back from each, the median of many; both teams are
-measured in turn in one process. The large runs have 10,000 arms and 1,000 agents, and are compared with the local
-team's, ledger and all. Starting the hosts is told apart: it happens once a run.
+An exchange is a small request to all K agents and two numbers back from each; the table shows the median of many. Both
+teams are measured alternately in one process. The large runs have 10,000 arms and 1,000 agents, and their results and
+ledgers are compared with those of the local team. The time to start the hosts, once per run, is shown separately.
 """
 
 from __future__ import annotations
@@ -20,26 +20,28 @@ from rich.console import Console
 from rich.table import Table
 
 import collabtop as ct
-from collabtop.protocol.agent import Setup
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.protocol.messages import Means, Pull
+from collabtop.protocol.setup import Setup
 from collabtop.teams.ray.cluster import joined_cluster
 
 EXCHANGES = 200
 
 
 def exchange_milliseconds(local: ct.LocalTeam, ray: ct.RayTeam, agents: int) -> tuple[float, float, float]:
-    """The median exchange of both teams, measured in turn, and the megabytes of the larger host."""
+    """The median exchange of both teams, measured alternately, and the megabytes of the larger host."""
     teams: tuple[ct.Team, ...] = (local, ray)
     arms = ct.BernoulliArms([0.9, 0.1])
     setup = Setup(ct.Problem(n=2, m=1, agents=agents, horizon=10 * EXCHANGES), seed=1)
     times: list[list[float]] = [[] for _ in teams]
     try:
-        for team in teams:
-            team.start(arms, setup)
+        coordinators = [Coordinator(team, setup) for team in teams]
+        for coordinator in coordinators:
+            coordinator.open(arms)
         for _ in range(EXCHANGES):
-            for team, its in zip(teams, times, strict=True):
+            for coordinator, its in zip(coordinators, times, strict=True):
                 began = time.perf_counter()
-                team.ask_all(Pull(None, np.array([1])), Means)
+                coordinator.ask_all(Pull(None, np.array([1])), Means)
                 its.append(time.perf_counter() - began)
         memory = max(megabytes(process) for _, process, _ in ray.whereabouts())
     finally:
@@ -49,12 +51,12 @@ def exchange_milliseconds(local: ct.LocalTeam, ray: ct.RayTeam, agents: int) -> 
 
 
 def megabytes(process: int) -> float:
-    """What a process of this machine has in memory."""
+    """The resident memory of a process on this machine."""
     return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def exchanges(hosts: int) -> Table:
-    columns = ("agents", "local, ms", "ray, ms", "ray / local", "a host, MB")
+    columns = ("agents", "local, ms", "ray, ms", "ray / local", "MB per host")
     table = Table(*columns, title=f"An exchange, {hosts} hosts")
     for agents in (10, 100, 1000):
         local, ray, memory = exchange_milliseconds(ct.LocalTeam(), ct.RayTeam(hosts=hosts), agents)
@@ -64,7 +66,7 @@ def exchanges(hosts: int) -> Table:
 
 def large_runs(hosts: int) -> Table:
     title = f"10,000 arms, 1,000 agents, {hosts} hosts"
-    table = Table("algorithm", "exchanges", "local, s", "ray, s", "ray / local", "starting, s", "the same", title=title)
+    table = Table("algorithm", "exchanges", "local, s", "ray, s", "ray / local", "start, s", "same result", title=title)
     arms = ct.BernoulliArms(np.random.default_rng(1).uniform(0.1, 0.9, 10_000))
     for algorithm in ("frugal-top", "collab-top-iid"):
         seconds, results = [], []

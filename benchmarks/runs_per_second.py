@@ -1,12 +1,12 @@
-"""How many runs a second each algorithm makes, and the ratio of a run to drawing its samples in bulk with NumPy.
+"""Runs per second of each algorithm, and the ratio of a run's CPU time to drawing its samples in bulk with NumPy.
 
     python benchmarks/runs_per_second.py [--runs 100] [--seconds 3]
 
-Every algorithm of the catalogue, with each of its schedules. One process, CPU time: what a study makes a second is this
-times the number of cores. The yardstick draws what the run draws, one `binomial` call a round over the live arms and,
-where every agent pulls every arm, the agents. Those for one agent run as if ten shared for free, with ten times the
-horizon; those with a confidence (.95) until they are sure or T is used up; kl-lucb, which thinks after every second
-pull, on 16 easy arms.
+Measures every available algorithm with each of its schedules, in CPU time of one process; a study makes this many runs
+per second and core. The baseline draws the samples of the run with one `binomial` call per round, over the live arms
+and, where every agent pulls every arm, over the agents. Algorithms for one agent get ten times the horizon, as if ten
+agents shared for free. Algorithms with a confidence (.95) run until they are sure or T is used up. kl-lucb, which
+decides after every second pull, runs on 16 easy arms.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EASY = ct.BernoulliArms([0.9] + [0.5] * 15)
 
 
 class Line(msgspec.Struct, frozen=True):
-    """What is timed for one line of the table."""
+    """One line of the table: an algorithm and its setting."""
 
     arms: SimulatedArms
     algorithm: ct.Algorithm
@@ -41,16 +41,18 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def lines() -> Iterator[Line]:
-    """Every algorithm on the arms that it is for, with every m and schedule that it takes."""
-    for name in ct.available_algorithms():
-        schedules = [{"schedule": one} for one in ("paper", "full")] if "schedule" in algorithm_options(name) else [{}]
+    """Every algorithm on the kind of arms it is meant for, with every m and schedule it accepts."""
+    for title in ct.available_algorithms():
+        schedules = (
+            [{"schedule": name} for name in ("paper", "full")] if "schedule" in algorithm_options(title) else [{}]
+        )
         for options in schedules:
-            algorithm = ct.make_algorithm(name, **options)
+            algorithm = ct.make_algorithm(title, **options)
             for arms in _arms_for(algorithm):
                 for m, horizon in SETTINGS:
-                    if _takes(algorithm, arms, m, AGENTS):
+                    if _accepts(algorithm, arms, m, AGENTS):
                         yield Line(arms, algorithm, m, AGENTS, horizon)
-                    elif _takes(algorithm, arms, m, 1):
+                    elif _accepts(algorithm, arms, m, 1):
                         yield Line(arms, algorithm, m, 1, horizon * AGENTS)
 
 
@@ -62,16 +64,16 @@ def _arms_for(algorithm: ct.Algorithm) -> list[SimulatedArms]:
     return [IID, MIXED] if isinstance(algorithm, ct.Uniform) else [MIXED]
 
 
-def _takes(algorithm: ct.Algorithm, arms: SimulatedArms, m: int, agents: int) -> bool:
+def _accepts(algorithm: ct.Algorithm, arms: SimulatedArms, m: int, agents: int) -> bool:
     try:
         algorithm.check(ct.Problem(arms.n, m, agents, 1))
     except ct.SettingError:
         return False
-    return 2 * m < arms.n  # with half of the easy ones wanted, two that tie would have to be told apart
+    return 2 * m < arms.n  # the best half of the easy arms would have to separate arms that tie
 
 
 def seconds(line: Line, runs: int, most: float) -> tuple[float, float]:
-    """CPU seconds of a run and of its bulk draws, measured in turn and each the median."""
+    """Median CPU seconds of a run and of its bulk draws, measured alternately."""
     rng, run, bulk = np.random.default_rng(0), [], []
     for seed in range(runs + 1):
         began = time.process_time()
@@ -79,9 +81,9 @@ def seconds(line: Line, runs: int, most: float) -> tuple[float, float]:
             line.arms, line.m, agents=line.agents, horizon=line.horizon, algorithm=line.algorithm, seed=seed
         )
         between = time.process_time()
-        for one in result.rounds:
-            live = line.arms.means[: one.live]
-            rng.binomial(one.pulls // live.size, live)
+        for summary in result.rounds:
+            live = line.arms.means[: summary.live]
+            rng.binomial(summary.pulls // live.size, live)
         run.append(between - began)
         bulk.append(time.process_time() - between)
         if len(run) > 3 and sum(run) > most:
@@ -91,14 +93,14 @@ def seconds(line: Line, runs: int, most: float) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=100, help="runs a line")
-    parser.add_argument("--seconds", type=float, default=3.0, help="about how long a line may take at most")
-    given = parser.parse_args()
+    parser.add_argument("--runs", type=int, default=100, help="runs per line")
+    parser.add_argument("--seconds", type=float, default=3.0, help="approximate limit on the time per line")
+    arguments = parser.parse_args()
     table = Table()
-    for column in ("algorithm", "arms", "m", "K", "T", "runs a second", "run, ms", "bulk, ms", "ratio"):
+    for column in ("algorithm", "arms", "m", "K", "T", "runs per second", "run, ms", "bulk, ms", "ratio"):
         table.add_column(column, justify="left" if column in ("arms", "algorithm") else "right")
     for line in lines():
-        run, bulk = seconds(line, given.runs, given.seconds)
+        run, bulk = seconds(line, arguments.runs, arguments.seconds)
         table.add_row(
             " ".join([line.algorithm.title, *filter(None, [line.algorithm.options.get("schedule")])]),
             f"{line.arms.n} {'IID' if line.arms.iid else 'non-IID'}",

@@ -1,9 +1,9 @@
-"""What an exchange with remote sites costs: milliseconds and bytes, for 2, 10 and 50 sites on this machine.
+"""Cost of an exchange with remote sites: milliseconds and bytes, for 2, 10 and 50 sites on this machine.
 
-Every site has its own connection and certificate and journals every answer to disk; up to ten sites share a process,
-so that 50 of them fit on a small machine. An exchange is a question to all agents and their answers (`Pull` of two
-arms, two means back). Bytes are messages with their envelopes, as in `ledger.transport`; those on the wire are counted
-by a proxy in front of the coordinator, TLS and all. Both go both ways.
+Every site has its own connection and certificate and writes every answer to its journal; up to ten sites share a
+process, so that 50 sites fit on a small machine. An exchange is a request to all agents and their replies (`Pull` of
+two arms, two means back). Bytes are those of messages with their envelopes, as in `ledger.transport`; bytes on the wire
+are counted by a proxy in front of the coordinator and include TLS. Both count both directions.
 
     python benchmarks/sites_exchange.py
 """
@@ -21,13 +21,14 @@ from pathlib import Path
 import numpy as np
 
 import collabtop as ct
-from collabtop.protocol.agent import Setup
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.protocol.messages import Means, Pull
+from collabtop.protocol.setup import Setup
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "sites"))
-from proxy import Proxy
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.support.proxy import Proxy
 
-SITES_IN_A_PROCESS = 10
+SITES_PER_PROCESS = 10
 JOIN = """
 import sys, threading
 import collabtop as ct
@@ -42,14 +43,15 @@ for thread in threads: thread.join()
 
 
 def measure(agents: int, exchanges: int) -> tuple[float, float, float]:
-    """Of an exchange: milliseconds (median), bytes as given to the wire, and bytes on it."""
+    """Milliseconds (median), message bytes and bytes on the wire per exchange."""
     folder = tempfile.mkdtemp()
     names = [f"site{number}" for number in range(agents)]
     ct.make_certificates(folder, names)
     team = ct.SitesTeam(names, listen="localhost:0", cert=f"{folder}/coordinator.pem", wait=120)
     proxy = Proxy(team.port)
     arms = ct.RemoteArms(2)
-    team.start(arms, Setup(ct.Problem(2, 1, agents, 100 * exchanges + 1_000), seed=1))
+    coordinator = Coordinator(team, Setup(ct.Problem(2, 1, agents, 100 * exchanges + 1_000), seed=1))
+    coordinator.open(arms)
     sites = [
         subprocess.Popen(
             [
@@ -59,21 +61,21 @@ def measure(agents: int, exchanges: int) -> tuple[float, float, float]:
                 folder,
                 str(proxy.port),
                 str(first),
-                str(min(agents, first + SITES_IN_A_PROCESS)),
+                str(min(agents, first + SITES_PER_PROCESS)),
             ]
         )
-        for first in range(0, agents, SITES_IN_A_PROCESS)
+        for first in range(0, agents, SITES_PER_PROCESS)
     ]
     try:
         question = Pull(np.array([0, 1]), np.array([5]))
-        for _ in range(5):  # all are there, and warm
-            team.ask_all(question, Means)
-        before, on_wire, seconds = team.meter.transport.bytes, proxy.bytes, []
+        for _ in range(5):  # until all sites have joined and are warm
+            coordinator.ask_all(question, Means)
+        before, on_wire, seconds = team.transport_stats().bytes, proxy.bytes, []
         for _ in range(exchanges):
             began = time.perf_counter()
-            team.ask_all(question, Means)
+            coordinator.ask_all(question, Means)
             seconds.append(time.perf_counter() - began)
-        given = team.meter.transport.bytes - before
+        given = team.transport_stats().bytes - before
         time.sleep(0.2)
         crossed = proxy.bytes - on_wire
         team.finish()
@@ -89,12 +91,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--exchanges", type=int, default=200)
     exchanges = parser.parse_args().exchanges
-    print("| sites | ms an exchange | bytes an exchange | on the wire | bytes an agent and exchange | on the wire |")
+    print("| sites | ms per exchange | bytes per exchange | on the wire | bytes per agent | on the wire |")
     print("| --- | --- | --- | --- | --- | --- |")
     for agents in (2, 10, 50):
-        milliseconds, given, crossed = measure(agents, exchanges)
-        an_agent = f"{given / agents:.0f} | {crossed / agents:.0f}"
-        print(f"| {agents} | {milliseconds:.1f} | {given:,.0f} | {crossed:,.0f} | {an_agent} |", flush=True)
+        milliseconds, sent, on_wire = measure(agents, exchanges)
+        per_agent = f"{sent / agents:.0f} | {on_wire / agents:.0f}"
+        print(f"| {agents} | {milliseconds:.1f} | {sent:,.0f} | {on_wire:,.0f} | {per_agent} |", flush=True)
 
 
 if __name__ == "__main__":

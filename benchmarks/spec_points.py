@@ -1,8 +1,8 @@
-"""Error rates at the points of the specification, measured again: do they agree within chance?
+"""Error rates at the points of the specification, compared with reference rates.
 
     python benchmarks/spec_points.py --means MEANS.txt --group-means GROUP_MEANS.txt [--runs 6000] [--jobs 2]
 
-The reference rates were measured by independent code from 6,000 runs (2,000 for non-IID arms). A rate agrees
+The reference rates come from 6,000 runs of independent code (2,000 runs for non-IID arms). A rate agrees
 if it is within 3 sqrt(p (1 - p) (1/N + 1/N_ref)) of its reference, with p at least .002. About 3 minutes.
 """
 
@@ -41,20 +41,22 @@ def tolerance(reference: float, runs: int, runs_ref: int) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--means", type=Path, required=True, help="588 means, one a line")
+    parser.add_argument("--means", type=Path, required=True, help="588 means, one per line")
     parser.add_argument("--group-means", type=Path, required=True, help="547 lines of 10 means")
-    parser.add_argument("--runs", type=int, default=6_000, help="runs a point")
+    parser.add_argument("--runs", type=int, default=6_000, help="runs per point")
     parser.add_argument("--jobs", type=int, default=None)
-    given = parser.parse_args()
-    arms = {"iid": ct.read_arms(given.means), "noniid": ct.read_arms(given.group_means)}
+    arguments = parser.parse_args()
+    arms = {"iid": ct.read_arms(arguments.means), "noniid": ct.read_arms(arguments.group_means)}
     table = Table(
-        "algorithm", "m", "T", "reference", "measured", "allowed", "agrees", title=f"{given.runs:,} runs a point"
+        "algorithm", "m", "T", "reference", "measured", "allowed", "agrees", title=f"{arguments.runs:,} runs per point"
     )
     all_agree = True
     for name, which, m, horizon, reference, runs_ref in POINTS:
-        study = ct.Study(arms={which: arms[which]}, algorithms=name, m=m, agents=10, horizon=horizon, runs=given.runs)
-        (point,) = study.run(jobs=given.jobs).points()
-        allowed = tolerance(reference, given.runs, runs_ref)
+        study = ct.Study(
+            arms={which: arms[which]}, algorithms=name, m=m, agents=10, horizon=horizon, runs=arguments.runs
+        )
+        (point,) = study.run(jobs=arguments.jobs).points()
+        allowed = tolerance(reference, arguments.runs, runs_ref)
         agrees = abs(point.error - reference) <= allowed
         all_agree &= agrees
         table.add_row(

@@ -1,11 +1,11 @@
-"""What the page costs in a long run: `python benchmarks/watch_events.py`, for 10,000 candidates and an hour of events.
+"""Cost of the page in a long run: `python benchmarks/watch_events.py`, for 10,000 candidates and an hour of events.
 
-A real run is made and its log cut into ten events a second, as if its pulls were slow. Then is measured
+The log of a real run is divided into ten events per second, as if its pulls were slow. The benchmark measures
 
-- at the server, at the beginning, in the middle and at the end of the hour: CPU time and bytes sent for an event,
-  reading the log five times a second as it does while somebody looks;
-- in Chromium: seconds until the whole log is on the page, and, while the run goes on at its pace (a process writes the
-  log), the time between frames and the longest task.
+- in the server, at the beginning, in the middle and at the end of the hour: CPU time and bytes sent per event, while
+  the log is read five times per second, as it is when the page is open;
+- in Chromium: seconds until the whole log is on the page, and, while the run continues at its pace (a process writes
+  the log), the time between frames and the longest task.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from collabtop.watch.runs import WatchedRun
 from collabtop.watch.serve import page_in_thread, runs_in
 from collabtop.watch.views import changes, view
 
-EVENTS_A_SECOND, LOOKS_A_SECOND, AGENTS, PULLS = 10, 5, 20, 20
+EVENTS_PER_SECOND, READS_PER_SECOND, AGENTS, PULLS = 10, 5, 20, 20
 FRAMES = """async (seconds) => {
   const gaps = [], tasks = [];
-  const take = (list) => list.getEntries().forEach((it) => tasks.push(it.duration));
+  const take = (list) => list.getEntries().forEach((task) => tasks.push(task.duration));
   new PerformanceObserver(take).observe({type: "longtask"});
   const ends = performance.now() + 1000 * seconds;
   let before = performance.now();
@@ -51,30 +51,30 @@ FRAMES = """async (seconds) => {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--candidates", type=int, default=10_000)
-    parser.add_argument("--seconds", type=int, default=3_600, help="how long the run takes that is watched")
-    parser.add_argument("--measured", type=int, default=20, help="seconds of it that are measured at a time")
+    parser.add_argument("--seconds", type=int, default=3_600, help="duration of the watched run")
+    parser.add_argument("--measured", type=int, default=20, help="seconds per measurement")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "whole.ctlog"
         records = hour_of_events(log, options.candidates, options.seconds)
         size = log.stat().st_size
         print(f"{options.candidates:,} candidates, {AGENTS} agents, {len(records):,} records, {size:,} bytes")
-        print("\n| server | CPU for an event | bytes for an event | CPU in use |\n| --- | --- | --- | --- |")
+        print("\n| server | CPU per event | bytes per event | CPU in use |\n| --- | --- | --- | --- |")
         for name, at in (("first minute", 0.0), ("half way", 0.5), ("last minute", 0.97)):
             cpu, size = server_cost(log.with_name(f"{at}.ctlog"), records, at, options.measured)
-            print(f"| {name} | {1000 * cpu:.2f} ms | {size:,.0f} | {cpu * EVENTS_A_SECOND:.0%} |")
+            print(f"| {name} | {1000 * cpu:.2f} ms | {size:,.0f} | {cpu * EVENTS_PER_SECOND:.0%} |")
         in_browser(log, records, options.measured)
 
 
 def hour_of_events(path: Path, candidates: int, seconds: int) -> list[Record]:
-    """The records of a run with ten of them a second, agents taking turns, and the clock every second."""
+    """The records of a run, ten per second with agents in turn, and a timestamp every second."""
     means = np.random.default_rng(1).uniform(0.05, 0.95, candidates)
     ct.identify(
         means.tolist(),
         10,
         pull=lambda mean, rng: rng.random() < mean,
         agents=AGENTS,
-        horizon=seconds * EVENTS_A_SECOND * PULLS // AGENTS,
+        horizon=seconds * EVENTS_PER_SECOND * PULLS // AGENTS,
         algorithm="kzz",
         seed=1,
         checkpoint=path,
@@ -87,11 +87,11 @@ def hour_of_events(path: Path, candidates: int, seconds: int) -> list[Record]:
             drawn.setdefault(record.agent, []).extend(pieces(record))
             continue
         if isinstance(record, Exchange):
-            for one in chain(*zip_longest(*drawn.values())):
-                if one is not None:
-                    if events % EVENTS_A_SECOND == 0:
-                        records.append(Timestamp(1.8e9 + events / EVENTS_A_SECOND))
-                    records.append(one)
+            for rewards in chain(*zip_longest(*drawn.values())):
+                if rewards is not None:
+                    if events % EVENTS_PER_SECOND == 0:
+                        records.append(Timestamp(1.8e9 + events / EVENTS_PER_SECOND))
+                    records.append(rewards)
                     events += 1
             drawn = {}
         if not isinstance(record, Timestamp):
@@ -102,13 +102,13 @@ def hour_of_events(path: Path, candidates: int, seconds: int) -> list[Record]:
 
 
 def pieces(record: Rewards) -> Iterator[Rewards]:
-    """A record in several, of a few pulls each."""
+    """A record divided into several records of a few pulls each."""
     arms = np.repeat(np.frombuffer(record.arms, "<i4"), np.frombuffer(record.counts, "<i4"))
     for start in range(0, len(arms), PULLS):
-        some = arms[start : start + PULLS].astype("<i4")
-        counts = np.ones_like(some).tobytes()
+        part = arms[start : start + PULLS].astype("<i4")
+        counts = np.ones_like(part).tobytes()
         rewards = record.rewards[8 * start : 8 * (start + PULLS)]
-        yield Rewards(record.agent, record.first + start, some.tobytes(), counts, rewards)
+        yield Rewards(record.agent, record.first + start, part.tobytes(), counts, rewards)
 
 
 def write(path: Path, records: list[Record]) -> RunLog:
@@ -119,16 +119,16 @@ def write(path: Path, records: list[Record]) -> RunLog:
 
 
 def server_cost(path: Path, records: list[Record], at: float, seconds: int) -> tuple[float, float]:
-    """CPU seconds and bytes an event, from that part of the run on."""
-    place = int(at * len(records)) + 1
-    log = write(path, records[:place])
+    """CPU seconds and bytes per event, starting at that fraction of the run."""
+    position = int(at * len(records)) + 1
+    log = write(path, records[:position])
     run = WatchedRun(path, path.name)
     before, size, cpu = caught_up(run), 0, 0.0
-    step, events = EVENTS_A_SECOND // LOOKS_A_SECOND, 0
-    for _ in range(seconds * LOOKS_A_SECOND):
-        for record in records[place : place + step]:
+    step, events = EVENTS_PER_SECOND // READS_PER_SECOND, 0
+    for _ in range(seconds * READS_PER_SECOND):
+        for record in records[position : position + step]:
             log.append(record)
-        place, events = place + step, events + step
+        position, events = position + step, events + step
         began = time.process_time()
         after = look(run)
         size += len(msgspec.json.encode(changes(before, after)))
@@ -139,7 +139,7 @@ def server_cost(path: Path, records: list[Record], at: float, seconds: int) -> t
 
 
 def caught_up(run: WatchedRun) -> dict[str, object]:
-    """The view when all is read, which a long log is in pieces, and the other algorithm simulated."""
+    """The view after the whole log is read, which takes several reads, and the other algorithm is simulated."""
     before = None
     while run.rival is None or run.tally.pulls != before:
         before = run.tally.pulls
@@ -155,7 +155,7 @@ def look(run: WatchedRun) -> dict[str, object]:
 
 
 def in_browser(log: Path, records: list[Record], seconds: int) -> None:
-    """Print what a person at the page waits for."""
+    """Print the times that a user of the page experiences."""
     half = log.with_name("half.ctlog")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
@@ -170,10 +170,10 @@ def in_browser(log: Path, records: list[Record], seconds: int) -> None:
             tab.wait_for_selector("#answer:visible", timeout=300_000)
             print(f"| the whole log on the page | {time.monotonic() - began:.2f} s |")
             tab.goto("about:blank")
-        place = len(records) // 2
-        more = [it for it in records[place:] if not isinstance(it, Finished)]
+        middle = len(records) // 2
+        more = [record for record in records[middle:] if not isinstance(record, Finished)]
         ready, stop = multiprocessing.Event(), multiprocessing.Event()
-        writer = multiprocessing.Process(target=keep_writing, args=(half, records[:place], more, ready, stop))
+        writer = multiprocessing.Process(target=keep_writing, args=(half, records[:middle], more, ready, stop))
         writer.start()
         ready.wait()
         with page_in_thread(runs_in([half])) as page:
@@ -188,19 +188,19 @@ def in_browser(log: Path, records: list[Record], seconds: int) -> None:
 
 
 def report(tab: Tab, seconds: int) -> None:
-    told = tab.evaluate(FRAMES, seconds)
-    tasks = told["tasks"]
-    print(f"| time between frames while it goes on: median, 99% | {told['median']:.1f}, {told['p99']:.1f} ms |")
-    print(f"| longest time between frames | {told['longest']:.0f} ms |")
+    frames = tab.evaluate(FRAMES, seconds)
+    tasks = frames["tasks"]
+    print(f"| time between frames during the run: median, 99% | {frames['median']:.1f}, {frames['p99']:.1f} ms |")
+    print(f"| longest time between frames | {frames['longest']:.0f} ms |")
     typical = statistics.median(tasks) if tasks else 0
-    print(f"| tasks of more than 50 ms in {seconds} s: how many, median | {len(tasks)}, {typical:.0f} ms |")
+    print(f"| tasks longer than 50 ms in {seconds} s: count, median | {len(tasks)}, {typical:.0f} ms |")
 
 
 def keep_writing(path: Path, before: list[Record], records: list[Record], ready, stop) -> None:
     log = write(path, before)
     ready.set()
     for record in records:
-        if stop.wait(1 / EVENTS_A_SECOND):
+        if stop.wait(1 / EVENTS_PER_SECOND):
             break
         log.append(record)
     log.close()

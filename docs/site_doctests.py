@@ -1,4 +1,4 @@
-"""Shows the doctests of docstrings as code: the site's Markdown would take `>>>` for a quotation in a quotation."""
+"""Render doctests in docstrings as code: Markdown would read `>>>` as nested quotations."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 import griffe
 
-# From a prompt to the next blank line: what was typed, and what came out.
+# From a prompt to the next blank line: input and output.
 _DOCTEST = re.compile(r"(?:^[ ]*>>> .*\n(?:^[ ]*\S.*(?:\n|\Z))*)+", re.MULTILINE)
 
 
 class Doctests(griffe.Extension):
-    """Puts a fence around each."""
+    """Griffe extension that puts a code fence around each doctest."""
 
     def on_object(self, *, obj: griffe.Object, **more: Any) -> None:
-        """Look at a docstring before it is read."""
+        """Rewrite a docstring before it is parsed."""
         if obj.docstring is not None and ">>> " in obj.docstring.value:
             obj.docstring.value = fenced(obj.docstring.value)
 
 
 def fenced(text: str) -> str:
-    """A docstring with its doctests in fences."""
-    return _DOCTEST.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text + "\n").rstrip()
+    """Return a docstring with its doctests in code fences."""
+    return _DOCTEST.sub(lambda match: f"```pycon\n{match[0].rstrip()}\n```\n", text + "\n").rstrip()

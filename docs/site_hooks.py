@@ -1,4 +1,4 @@
-"""What the site makes of the repository: the command-line reference from the program, and links to the sources."""
+"""MkDocs hooks: generate the command-line reference, and handle links to files that are not on the site."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ _SOURCES = re.compile(r"\]\(\.\./((?:examples|benchmarks|tests|src)/[^)]*)\)")
 
 
 def on_page_markdown(markdown: str, page: Any, **more: Any) -> str:
-    """Fill in the reference; name a file of the repository rather than link to it, for it is not on the site."""
+    """Insert the command-line reference; replace links to source files by their names."""
     if page.file.src_uri == "cli.md":
         markdown = markdown.replace("<!-- commands -->", _commands())
     return _SOURCES.sub(r"](# 'in the repository: \1')", markdown)
 
 
 def on_page_content(html: str, page: Any, **more: Any) -> str:
-    """Beside the pseudo-code the code is open, not folded away; in the reference examples are code."""
+    """Expand the source code next to the pseudo-code; check that the API reference shows examples as code."""
     if page.file.src_uri == "algorithms.md":
         html = html.replace('<details class="mkdocstrings-source">', '<details class="mkdocstrings-source" open>')
-    assert page.file.src_uri != "api.md" or "<blockquote>" not in html, "an example of a docstring is not shown as code"
+    assert page.file.src_uri != "api.md" or "<blockquote>" not in html, "an example in a docstring is not shown as code"
     return html
 
 

@@ -2,8 +2,8 @@
 
     python examples/pipelines.py [--out picture.png]
 
-One pull fits a pipeline on a random part of the data and scores it on another. Trying all 60 equally often would take
-as many fits for the hopeless ones as for the good ones; the search spends its fits where the border is.
+One pull fits a pipeline on a random part of the data and scores it on a different part. Trying all 60 equally often
+would spend as many fits on the worst as on the best; the search spends them on the pipelines near the border.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MODELS = {
 }
 FEATURES, CLASSES = load_breast_cancer(return_X_y=True)
 
-# Candidates are plain data, so that a checkpoint can hold them.
+# Candidates are plain data, so that a checkpoint can store them.
 CANDIDATES = [list(parts) for parts in itertools.product(SCALERS, COMPONENTS, MODELS)]
 
 
@@ -55,13 +55,13 @@ def accuracy(candidate: list[Any], rng: np.random.Generator) -> float:
 
 
 def search(seed: int = 3) -> ct.Result:
-    arms = ct.FunctionArms(CANDIDATES, accuracy, labels=[label(it) for it in CANDIDATES])
+    arms = ct.FunctionArms(CANDIDATES, accuracy, labels=[label(candidate) for candidate in CANDIDATES])
     return ct.identify(arms, m=5, agents=4, budget=900, seed=seed, team="threads")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", help="draw the run into this file")
+    parser.add_argument("--out", help="save a figure of the run to this file")
     out = parser.parse_args().out
     result = search()
     print(result.table())

@@ -1,9 +1,9 @@
-"""The best 5 of 100 prompt variants, with a scorer that takes time, costs money and fails now and then.
+"""The best 5 of 100 prompt variants, with a scorer that takes time, costs money and sometimes fails.
 
     python examples/prompts.py [--out picture.png] [--checkpoint run.ctlog]
 
-The scorer stands in for a language model: it sleeps, raises, and answers right more or less often. Put a call of your
-own into `ask`, and the rest stays as it is.
+The scorer simulates a language model: it sleeps, raises, and answers correctly with a probability that depends on the
+prompt. Replace the body of `ask` with your own call; everything else stays the same.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WORTH |= {"You are a pirate. ": -0.15, "Answer in one word. ": -0.1, "You are a
 
 
 class BusyError(Exception):
-    """What a service says when too many ask."""
+    """The service has too many requests."""
 
 
 def chance_of_a_right_answer(prompt: str, question: str) -> float:
@@ -61,14 +61,14 @@ def search(seed: int = 1, checkpoint: str | None = None) -> ct.Result:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", help="draw the run into this file")
-    parser.add_argument("--checkpoint", help="keep every answer in this file, and go on from it")
+    parser.add_argument("--out", help="save a figure of the run to this file")
+    parser.add_argument("--checkpoint", help="store every answer in this file, and continue from it")
     arguments = parser.parse_args()
     result = search(checkpoint=arguments.checkpoint)
     print(result.table())
     print(
         f"{result.pulls} questions asked, {result.spending.spent:.0f} of {result.spending.budget:.0f} cents spent, "
-        f"{result.retries} attempts made again, {sum(result.failures.values())} given up"
+        f"{result.retries} attempts retried, {sum(result.failures.values())} pulls failed for good"
     )
     if arguments.out:
         result.plot().savefig(arguments.out, dpi=100)

@@ -2,8 +2,8 @@
 
     python examples/regions.py [--out picture.png]
 
-Each region shows the versions to its own visitors and keeps what it sees; the regions differ, and a version's worth is
-its average over all of them. What one region likes best need not win.
+Each region shows the versions to its own visitors and keeps their data. Preferences differ between regions, and a
+version's value is its average over all of them, so a version that is the favourite of one region need not win.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def search(seed: int = 1, horizon: int = 4_000) -> ct.Result:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", help="draw the run into this file")
+    parser.add_argument("--out", help="save a figure of the run to this file")
     out = parser.parse_args().out
     result = search()
     print(result.table())
-    print(f"{result.pulls:,} visitors; {result.words:,} words ({result.bits:,} bits) left the regions or came to them")
+    print(f"{result.pulls:,} visitors; {result.words:,} words ({result.bits:,} bits) sent to or from the regions")
     if out:
         result.plot().savefig(out, dpi=100)
 

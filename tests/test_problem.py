@@ -68,18 +68,26 @@ def test_the_bound_says_nothing_on_the_embedded_instance_before_75_million_steps
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "argument", "message"),
     [
-        (lambda: ct.gaps([0.5, 0.6], 0), "m is 0, but gaps of 2 arms are defined for 1 <= m <= 1"),
-        (lambda: ct.gaps([0.5, 0.6], 2), "m is 2, but"),
-        (lambda: ct.gaps([0.5, 1.6], 1), r"means\[1\] is 1.6"),
-        (lambda: ct.gaps(np.zeros((2, 2, 2)), 1), "got 3 dimensions"),
-        (lambda: ct.complexity([0.5, float("nan")], 1), r"means\[1\] is nan"),
-        (lambda: ct.speedup([0.5, 0.6], 1, time=0), "time is 0, but a run takes at least 1 time step"),
-        (lambda: ct.error_bound([0.5, 0.6], 1, agents=0, horizon=5), "agents is 0"),
-        (lambda: ct.error_bound([0.5, 0.6], 1, agents=5, horizon=0), "horizon is 0"),
+        (lambda: ct.gaps([0.5, 0.6], 0), "m", "m is 0, but gaps of 2 arms are defined for 1 <= m <= 1"),
+        (lambda: ct.gaps([0.5, 0.6], 2), "m", "m is 2, but"),
+        (lambda: ct.gaps([0.5, 1.6], 1), "means", r"means\[1\] is 1.6"),
+        (lambda: ct.gaps(np.zeros((2, 2, 2)), 1), "means", "means has 3 dimensions, but 1 is needed"),
+        (lambda: ct.complexity([0.5, float("nan")], 1), "means", r"means\[1\] is nan"),
+        (lambda: ct.speedup([0.5, 0.6], 1, time=0), "time", "time is 0, but a run takes at least 1 time step"),
+        (lambda: ct.error_bound([0.5, 0.6], 1, agents=0, horizon=5), "agents", "agents is 0"),
+        (lambda: ct.error_bound([0.5, 0.6], 1, agents=5, horizon=0), "horizon", "horizon is 0"),
     ],
 )
-def test_bad_input_is_an_error_that_names_the_argument(call, said):
-    with pytest.raises(ct.InputError, match=said):
+def test_bad_input_is_an_error_that_names_the_argument(call, argument, message):
+    with pytest.raises(ct.InputError, match=message) as caught:
         call()
+    assert caught.value.argument == argument
+
+
+@given(n=st.integers(1, 30), data=st.data())
+def test_an_algorithm_looks_for_at_most_half_of_the_arms(n, data):
+    problem = ct.Problem(n, data.draw(st.integers(1, n)), agents=3, horizon=50)
+    assert problem.inner.m == (n - problem.m if problem.mirrored else problem.m) <= n / 2
+    assert problem.inner.at_horizon(7) == ct.Problem(n, problem.inner.m, 3, 7)

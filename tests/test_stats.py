@@ -1,19 +1,69 @@
-"""Confidence intervals: they contain the mean, shrink with pulls, and miss as rarely as they say."""
+"""Intervals cover what they promise, tails are exact, and crossings are found on data whose answer is known."""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collabtop.stats import bounds, divergence, edge
+import collabtop as ct
+from collabtop.stats import (
+    Crossing,
+    bounds,
+    divergence,
+    edge,
+    fit_crossing,
+    hypergeometric_tail,
+    ratio_interval,
+    wilson_interval,
+)
 
 shares = st.floats(0, 1)
 evidences = st.floats(0.01, 60)
 counts = st.integers(1, 10**7)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "runs", "low", "high"),
+    [  # Wilson 1927, as tabulated by Newcombe 1998 (Statistics in Medicine 17, table I)
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0000, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_wilson_intervals_match_the_literature(wrong, runs, low, high):
+    assert wilson_interval(wrong / runs, runs) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_wilson_intervals_are_symmetric_and_stay_within_0_and_1():
+    assert wilson_interval(0, 7)[0] == 0
+    assert wilson_interval(1, 7)[1] == 1
+    assert wilson_interval(2 / 9, 9) == pytest.approx([1 - end for end in reversed(wilson_interval(7 / 9, 9))])
+    with pytest.raises(ct.InputError, match="count is 0, but an interval needs at least 1 observation"):
+        wilson_interval(0, 0)
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.05, 0.5, 0.97, 1.0])
+@pytest.mark.parametrize("pulls", [1, 10, 100])
+def test_wilson_intervals_contain_the_true_mean_about_as_often_as_they_should(mean, pulls):
+    rng = np.random.default_rng(3)
+    intervals = [wilson_interval(float(share), pulls) for share in rng.binomial(pulls, mean, 2_000) / pulls]
+    assert np.mean([low <= mean <= high for low, high in intervals]) > (0.85 if pulls > 1 else 0.45)
+    assert all(0 <= low <= high <= 1 for low, high in intervals)
+
+
+@given(n=st.integers(1, 30), marked=st.integers(0, 30), drawn=st.integers(0, 30), above=st.integers(-1, 31))
+def test_the_hypergeometric_tail_is_the_share_of_draws_with_more(n, marked, drawn, above):
+    marked, drawn = min(marked, n), min(drawn, n)
+    possible = range(above + 1, min(marked, drawn) + 1)
+    ways = sum(math.comb(marked, x) * math.comb(n - marked, drawn - x) for x in possible)
+    exact = float(Fraction(ways, math.comb(n, drawn)))
+    assert hypergeometric_tail(n, marked, drawn, above) == pytest.approx(exact, abs=1e-12)
 
 
 @given(mean=shares, pulls=counts, evidence=evidences)
@@ -72,3 +122,64 @@ def test_it_holds_for_rewards_that_are_not_all_alike():
     low, high = bounds(sums / 120, np.full(20_000, 120.0), evidence=2.0)
     missed = ((low > local.mean()) | (high < local.mean())).mean()
     assert missed <= 2 * math.exp(-2.0)
+
+
+HORIZONS = (15_000, 17_000, 20_000, 23_000, 26_000)
+SHAPES = {
+    "T": lambda t: 0.01 ** (t / 20_000),
+    "sqrt T": lambda t: 0.01 ** math.sqrt(t / 20_000),
+    "log T": lambda t: 0.01 * (20_000 / t) ** 4,
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_with_very_many_runs_the_crossing_and_the_form_are_found(shape):
+    horizons = [5_000, 10_000, 20_000, 40_000] if shape != "log T" else [8_000, 15_000, 30_000, 60_000]
+    runs = [10**9] * len(horizons)
+    wrong = [round(10**9 * SHAPES[shape](t)) for t in horizons]
+    found = fit_crossing(horizons, wrong, runs)
+    assert found.form == shape
+    assert found.horizon == pytest.approx(20_000, rel=1e-3)
+    assert found.low < 20_000 < found.high or found.high / found.low < 1.001
+    assert found.runs == sum(runs)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_about_95_of_100_intervals_hold_the_truth(shape):
+    rng = np.random.default_rng(1)
+    chance = [SHAPES[shape](t) for t in HORIZONS]
+    fits = [fit_crossing(HORIZONS, rng.binomial(2_000, chance), [2_000] * 5) for _ in range(300)]
+    inside = sum(fit is not None and fit.low <= 20_000 <= fit.high for fit in fits)
+    assert 0.90 <= inside / 300 <= 1.0
+    assert np.median([fit.high / fit.low for fit in fits]) < 1.35
+
+
+def test_more_runs_make_the_interval_narrower():
+    few, many = (fit_crossing(HORIZONS, [r * 3 // 100 for _ in range(2)] + [r // 100, r // 200, r // 400], [r] * 5)
+                 for r in (400, 40_000))  # fmt: skip
+    assert many.high / many.low < few.high / few.low
+
+
+def test_points_without_a_wrong_answer_count():
+    alone = fit_crossing([10_000, 20_000], [60, 9], [1_000] * 2)
+    with_more = fit_crossing([10_000, 20_000, 40_000], [60, 9, 0], [1_000] * 3)
+    assert with_more.horizon < alone.horizon * 1.05
+
+
+@pytest.mark.parametrize(("wrong", "runs"), [([0, 0, 0], 100), ([1, 5, 20], 100), ([50, 50, 50], 100), ([1, 0, 1], 20)])
+def test_an_error_that_does_not_fall_or_cannot_be_told_has_no_crossing(wrong, runs):
+    assert fit_crossing([100, 200, 300], wrong, [runs] * 3) is None
+
+
+def test_lists_of_different_lengths_are_refused():
+    with pytest.raises(ct.InputError, match="3 horizons, 2 counts"):
+        fit_crossing([1, 2, 3], [1, 0], [10, 10])
+
+
+def test_the_interval_of_a_ratio_grows_with_both_intervals():
+    sharp = Crossing(20_000, 19_900, 20_100, 0.01, "T", 10_000)
+    blunt = Crossing(26_000, 23_000, 29_400, 0.01, "T", 10_000)
+    ratio, low, high = ratio_interval(blunt, sharp)
+    assert ratio == pytest.approx(1.3)
+    assert low < 23_000 / 20_000 * 1.001
+    assert high > 29_400 / 20_000 * 0.999

@@ -1,71 +1,134 @@
-"""Find the best m of n noisy options with a team of K agents that may hardly talk to each other."""
+"""Find the best m of n noisy options with a team of K agents that communicate as little as possible."""
 
-from collabtop import datasets as datasets
-from collabtop import events as events
-from collabtop._version import __version__ as __version__
-from collabtop.algorithms.base import Algorithm as Algorithm
-from collabtop.algorithms.collab_top_iid import CollabTopIID as CollabTopIID
-from collabtop.algorithms.collab_top_noniid import CollabTopNonIID as CollabTopNonIID
-from collabtop.algorithms.confident_top import ConfidentTop as ConfidentTop
-from collabtop.algorithms.confident_top import ConfidentTopNonIID as ConfidentTopNonIID
-from collabtop.algorithms.frugal_top import FrugalTop as FrugalTop
-from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID as FrugalTopNonIID
-from collabtop.algorithms.kl_lucb import KLLUCB as KLLUCB
-from collabtop.algorithms.kzz import KZZ as KZZ
-from collabtop.algorithms.registry import available_algorithms as available_algorithms
-from collabtop.algorithms.registry import make_algorithm as make_algorithm
-from collabtop.algorithms.registry import register_algorithm as register_algorithm
-from collabtop.algorithms.sar import SAR as SAR
-from collabtop.algorithms.sequential_halving import SequentialHalving as SequentialHalving
-from collabtop.algorithms.shared.frugal_bound import frugal_error_bound as frugal_error_bound
-from collabtop.algorithms.shared.frugal_bound import frugal_noniid_error_bound as frugal_noniid_error_bound
-from collabtop.algorithms.uniform import Uniform as Uniform
-from collabtop.arms import Arms as Arms
-from collabtop.arms import BernoulliArms as BernoulliArms
-from collabtop.arms import BetaArms as BetaArms
-from collabtop.arms import DatasetArms as DatasetArms
-from collabtop.arms import FunctionArms as FunctionArms
-from collabtop.arms import HeterogeneousArms as HeterogeneousArms
-from collabtop.arms import LoggedArms as LoggedArms
-from collabtop.arms import PullPolicy as PullPolicy
-from collabtop.arms import batch as batch
-from collabtop.arms import read_arms as read_arms
-from collabtop.arms import read_rewards as read_rewards
-from collabtop.coordination.scoreboard import Scoreboard as Scoreboard
-from collabtop.coordination.team import Team as Team
-from collabtop.errors import AgentLostError as AgentLostError
-from collabtop.errors import AgentsGoneError as AgentsGoneError
-from collabtop.errors import BudgetError as BudgetError
-from collabtop.errors import CheckpointError as CheckpointError
-from collabtop.errors import CollabtopError as CollabtopError
-from collabtop.errors import FileError as FileError
-from collabtop.errors import HorizonError as HorizonError
-from collabtop.errors import InputError as InputError
-from collabtop.errors import ProtocolError as ProtocolError
-from collabtop.errors import PullError as PullError
-from collabtop.errors import SettingError as SettingError
-from collabtop.errors import SiteError as SiteError
-from collabtop.errors import StudyError as StudyError
-from collabtop.errors import UnknownAlgorithmError as UnknownAlgorithmError
-from collabtop.planning.forecasts import Forecast as Forecast
-from collabtop.planning.forecasts import dry_run as dry_run
-from collabtop.planning.planner import Plan as Plan
-from collabtop.planning.planner import plan as plan
-from collabtop.problem import Problem as Problem
-from collabtop.problem import complexity as complexity
-from collabtop.problem import error_bound as error_bound
-from collabtop.problem import gaps as gaps
-from collabtop.problem import speedup as speedup
-from collabtop.runs.identification import identify as identify
-from collabtop.runs.result import Result as Result
-from collabtop.runs.resumption import resume as resume
-from collabtop.studies.grid import Study as Study
-from collabtop.studies.table import StudyTable as StudyTable
-from collabtop.teams.local import LocalTeam as LocalTeam
-from collabtop.teams.ray.team import RayTeam as RayTeam
-from collabtop.teams.sites.certificates import make_certificates as make_certificates
-from collabtop.teams.sites.site import SiteSummary as SiteSummary
-from collabtop.teams.sites.site import join as join
-from collabtop.teams.sites.team import RemoteArms as RemoteArms
-from collabtop.teams.sites.team import SitesTeam as SitesTeam
-from collabtop.teams.threads import ThreadsTeam as ThreadsTeam
+from collabtop import datasets, events
+from collabtop._version import __version__
+from collabtop.algorithms.base import Algorithm
+from collabtop.algorithms.collab_top_iid import CollabTopIID
+from collabtop.algorithms.collab_top_noniid import CollabTopNonIID
+from collabtop.algorithms.confident_top import ConfidentTop, ConfidentTopNonIID
+from collabtop.algorithms.frugal_top import FrugalTop
+from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID
+from collabtop.algorithms.kl_lucb import KLLUCB
+from collabtop.algorithms.kzz import KZZ
+from collabtop.algorithms.registry import available_algorithms, make_algorithm, register_algorithm
+from collabtop.algorithms.sar import SAR
+from collabtop.algorithms.sequential_halving import SequentialHalving
+from collabtop.algorithms.shared.frugal_bound import frugal_error_bound, frugal_noniid_error_bound
+from collabtop.algorithms.uniform import Uniform
+from collabtop.arms import (
+    Arms,
+    BernoulliArms,
+    BetaArms,
+    DatasetArms,
+    FunctionArms,
+    HeterogeneousArms,
+    LoggedArms,
+    PullPolicy,
+    batch,
+    read_arms,
+    read_rewards,
+)
+from collabtop.coordination.scoreboard import Scoreboard
+from collabtop.coordination.team import Team
+from collabtop.errors import (
+    AgentLostError,
+    AgentsGoneError,
+    BudgetError,
+    CheckpointError,
+    CollabtopError,
+    FileError,
+    HorizonError,
+    InputError,
+    ProtocolError,
+    PullError,
+    SettingError,
+    SiteError,
+    StudyError,
+    UnknownAlgorithmError,
+)
+from collabtop.planning.forecasts import Forecast, dry_run
+from collabtop.planning.planner import Plan, plan
+from collabtop.problem import Problem, complexity, error_bound, gaps, speedup
+from collabtop.runs.identification import identify
+from collabtop.runs.result import Result
+from collabtop.runs.resumption import resume
+from collabtop.studies.grid import Study
+from collabtop.studies.table import StudyTable
+from collabtop.teams.local import LocalTeam
+from collabtop.teams.ray.team import RayTeam
+from collabtop.teams.sites.certificates import make_certificates
+from collabtop.teams.sites.site import SiteSummary, join
+from collabtop.teams.sites.team import RemoteArms, SitesTeam
+from collabtop.teams.threads import ThreadsTeam
+
+__all__ = [
+    "KLLUCB",
+    "KZZ",
+    "SAR",
+    "AgentLostError",
+    "AgentsGoneError",
+    "Algorithm",
+    "Arms",
+    "BernoulliArms",
+    "BetaArms",
+    "BudgetError",
+    "CheckpointError",
+    "CollabTopIID",
+    "CollabTopNonIID",
+    "CollabtopError",
+    "ConfidentTop",
+    "ConfidentTopNonIID",
+    "DatasetArms",
+    "FileError",
+    "Forecast",
+    "FrugalTop",
+    "FrugalTopNonIID",
+    "FunctionArms",
+    "HeterogeneousArms",
+    "HorizonError",
+    "InputError",
+    "LocalTeam",
+    "LoggedArms",
+    "Plan",
+    "Problem",
+    "ProtocolError",
+    "PullError",
+    "PullPolicy",
+    "RayTeam",
+    "RemoteArms",
+    "Result",
+    "Scoreboard",
+    "SequentialHalving",
+    "SettingError",
+    "SiteError",
+    "SiteSummary",
+    "SitesTeam",
+    "Study",
+    "StudyError",
+    "StudyTable",
+    "Team",
+    "ThreadsTeam",
+    "Uniform",
+    "UnknownAlgorithmError",
+    "__version__",
+    "available_algorithms",
+    "batch",
+    "complexity",
+    "datasets",
+    "dry_run",
+    "error_bound",
+    "events",
+    "frugal_error_bound",
+    "frugal_noniid_error_bound",
+    "gaps",
+    "identify",
+    "join",
+    "make_algorithm",
+    "make_certificates",
+    "plan",
+    "read_arms",
+    "read_rewards",
+    "register_algorithm",
+    "resume",
+    "speedup",
+]

@@ -1,4 +1,4 @@
-"""The mathematics of the problem: gaps, complexity, speed-up and the paper's bound. No randomness, no agents."""
+"""The mathematics of the problem: gaps, complexity, speed-up and the paper's bound."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collabtop.errors import InputError
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """What every agent and the coordinator know before the first pull.
+    """The numbers that every agent and the coordinator know before the first pull.
 
     >>> Problem(n=588, m=8, agents=10, horizon=30_000).rounds
     10
@@ -21,33 +21,60 @@ class Problem(msgspec.Struct, frozen=True):
     n: int
     """Number of arms (the paper's n)."""
     m: int
-    """How many of them are wanted (m), at most n / 2 inside an algorithm."""
+    """How many of the best are wanted (m); an algorithm gets `inner`, in which it is at most n / 2."""
     agents: int
     """Number of agents (K)."""
     horizon: int
-    """Time steps an agent has (T)."""
+    """Time steps per agent (T)."""
 
     @property
     def rounds(self) -> int:
         """R = ceil(log2 n), the paper's number of rounds."""
         return (self.n - 1).bit_length()
 
+    @property
+    def mirrored(self) -> bool:
+        """Whether the n - m worst arms are searched for instead of the m best, because they are fewer.
+
+        >>> [Problem(n=10, m=m, agents=2, horizon=100).mirrored for m in (5, 6)]
+        [False, True]
+        """
+        return 2 * self.m > self.n
+
+    @property
+    def inner(self) -> Problem:
+        """The problem that an algorithm solves: the n - m worst arms if mirrored, else the m best.
+
+        >>> Problem(n=10, m=7, agents=2, horizon=100).inner.m
+        3
+        """
+        return Problem(self.n, min(self.m, self.n - self.m), self.agents, self.horizon)
+
+    def at_horizon(self, horizon: int) -> Problem:
+        """The same problem with a different horizon.
+
+        >>> Problem(n=10, m=7, agents=2, horizon=100).at_horizon(50)
+        Problem(n=10, m=7, agents=2, horizon=50)
+        """
+        return Problem(self.n, self.m, self.agents, horizon)
+
 
 def as_means(means: ArrayLike, name: str = "means") -> NDArray[np.float64]:
-    """Read means as an array of floats in [0, 1], one an arm, or say what is wrong with them.
+    """Means as an array of floats in [0, 1]; `name` is what an error calls them, such as `means` or `rewards[3]`.
 
     >>> as_means([0.5, 0.25])
     array([0.5 , 0.25])
     """
+    argument = name.partition("[")[0]
     try:
         values = np.asarray(means, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{name} must be numbers, got {means!r:.80}") from None
+        raise InputError(f"{name} is {means!r:.80}, but numbers are needed", argument=argument) from None
     bad = ~((values >= 0) & (values <= 1))
     if bad.any():
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
-        place = f"[{', '.join(map(str, where))}]" if where else ""
-        raise InputError(f"{name}{place} is {values[where]}, but a mean lies in [0, 1]")
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
+        shown = f"[{', '.join(map(str, index))}]" if index else ""
+        raise InputError(f"{name}{shown} is {values[index]}, but a mean lies in [0, 1]", argument=argument)
     return values
 
 
@@ -56,14 +83,18 @@ def _ranked(means: ArrayLike, m: int) -> tuple[NDArray[np.float64], NDArray[np.f
     if values.ndim == 2:
         values = values.mean(axis=1)
     if values.ndim != 1:
-        raise InputError(f"means must be a list (or n x K for non-IID arms), got {values.ndim} dimensions")
+        raise InputError(
+            f"means has {values.ndim} dimensions, but 1 is needed (or 2 for non-IID arms: n x K)", argument="means"
+        )
     if not 1 <= m < len(values):
-        raise InputError(f"m is {m}, but gaps of {len(values)} arms are defined for 1 <= m <= {len(values) - 1}")
+        raise InputError(
+            f"m is {m}, but gaps of {len(values)} arms are defined for 1 <= m <= {len(values) - 1}", argument="m"
+        )
     return values, np.sort(values)[::-1]
 
 
 def gaps(means: ArrayLike, m: int) -> NDArray[np.float64]:
-    """How far each arm is from the border between the best m and the rest (the paper's Delta_i).
+    """The distance of each arm from the border between the best m and the rest (the paper's Delta_i).
 
     A table of n x K local means (non-IID) is averaged over its columns first.
 
@@ -76,7 +107,7 @@ def gaps(means: ArrayLike, m: int) -> NDArray[np.float64]:
 
 
 def complexity(means: ArrayLike, m: int) -> float:
-    """How hard the instance is: the sum of 1 / gap^2 (the paper's H<m>); infinite when rank m and m + 1 tie.
+    """The difficulty of the instance: the sum of 1 / gap^2 (the paper's H<m>); infinite if ranks m and m + 1 tie.
 
     >>> round(complexity([0.5, 0.9, 0.25], m=1), 2)
     14.87
@@ -88,20 +119,20 @@ def complexity(means: ArrayLike, m: int) -> float:
 
 
 def speedup(means: ArrayLike, m: int, time: int) -> float:
-    """How many times faster than one agent's H<m> steps a run of that time was (the paper's beta).
+    """How many times faster a run of that time was than the H<m> steps of one agent (the paper's beta).
 
     >>> speedup([0.5, 0.9, 0.25], m=1, time=5) > 2
     True
     """
     if time < 1:
-        raise InputError(f"time is {time}, but a run takes at least 1 time step")
+        raise InputError(f"time is {time}, but a run takes at least 1 time step", argument="time")
     return complexity(means, m) / time
 
 
 def error_bound(means: ArrayLike, m: int, agents: int, horizon: int) -> float:
     """The paper's bound on the probability of a wrong answer (theorem 1), at most 1.
 
-    2 n log2(2n) exp(-T K / (128 H log2(2n))): it says nothing until the horizon is large.
+    2 n log2(2n) exp(-T K / (128 H log2(2n))): it is 1 until the horizon is large.
 
     >>> error_bound([0.5, 0.9, 0.25], m=1, agents=10, horizon=100)
     1.0
@@ -109,9 +140,9 @@ def error_bound(means: ArrayLike, m: int, agents: int, horizon: int) -> float:
     2.3...e-08
     """
     if agents < 1:
-        raise InputError(f"agents is {agents}, but at least 1 is needed")
+        raise InputError(f"agents is {agents}, but at least 1 is needed", argument="agents")
     if horizon < 1:
-        raise InputError(f"horizon is {horizon}, but at least 1 is needed")
+        raise InputError(f"horizon is {horizon}, but at least 1 is needed", argument="horizon")
     n = int(np.shape(means)[0])
     log = math.log2(2 * n)
     return min(1.0, 2 * n * log * math.exp(-horizon * agents / (128 * complexity(means, m) * log)))

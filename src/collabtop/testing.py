@@ -25,8 +25,9 @@ from collabtop.coordination.team import Team
 from collabtop.errors import HorizonError, InputError, PullError, SettingError
 from collabtop.problem import Problem, as_means
 from collabtop.protocol import wire
-from collabtop.protocol.agent import Setup
 from collabtop.protocol.messages import Message, Reply, Request
+from collabtop.protocol.setup import Setup
+from collabtop.runlog.recorder import RewardRecorder
 from collabtop.runs.identification import identify
 from collabtop.runs.result import Result
 from collabtop.teams.local import LocalTeam
@@ -45,7 +46,9 @@ class ConstantArms(SimulatedArms):
     def __init__(self, means: ArrayLike, *, labels: Sequence[str] | None = None) -> None:
         values = as_means(means).copy()
         if (values * 1024 % 1).any():
-            raise InputError("means of ConstantArms must be multiples of 1/1024, so that sums are exact")
+            raise InputError(
+                "means of ConstantArms must be multiples of 1/1024, so that sums are exact", argument="means"
+            )
         agents = values.shape[1] if values.ndim == 2 else None
         super().__init__(values, labels, dimensions=values.ndim, agents=agents)
 
@@ -69,9 +72,9 @@ class WireTeam(LocalTeam):
     True
     """
 
-    def open(self, arms: Arms, setup: Setup) -> None:
+    def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
         """Make the agents, from a set-up that went through bytes too."""
-        super().open(arms, msgspec.msgpack.decode(msgspec.msgpack.encode(setup), type=Setup))
+        super().open(arms, msgspec.msgpack.decode(msgspec.msgpack.encode(setup), type=Setup), recorder)
         self.words = 0
         self.crossed: list[tuple[int, str, Message]] = []
         """Every message that crossed: agent, "down" or "up", and the message."""
@@ -190,7 +193,7 @@ def _check_most(algorithm: Algorithm, result: Result, case: str) -> None:
     """A run says no more than the algorithm says it can."""
     if result.m == result.n:
         return
-    inner = Problem(result.n, min(result.m, result.n - result.m), result.agents, result.horizon)
+    inner = Problem(result.n, result.m, result.agents, result.horizon).inner
     words, trips = algorithm.most_words(inner), algorithm.most_round_trips(inner)
     assert words is None or result.words <= words, f"{result.words} words, {words} at most ({case})"
     assert trips is None or result.round_trips <= trips, f"{result.round_trips} trips, {trips} at most ({case})"

@@ -1,9 +1,11 @@
-"""Numbers that a caller gives, checked in one way: the error names the argument and what would work."""
+"""Checks of what a caller gives: the error names the argument, its value and what would work."""
 
 from __future__ import annotations
 
 import math
 import operator
+import sys
+from importlib.util import find_spec
 from numbers import Real
 from typing import Any
 
@@ -12,8 +14,10 @@ import numpy as np
 from collabtop.errors import InputError
 
 
-def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """A whole number of at least `least`, and at most `most` where there is a limit, whether Python's or NumPy's.
+def whole_number(name: str, value: Any, least: int, most: int | None = None, *, argument: str | None = None) -> int:
+    """A whole number from `least` to `most`, Python's or NumPy's.
+
+    `argument` is the name of the argument that holds it, if that is not `name`.
 
     >>> whole_number("agents", 10, least=1)
     10
@@ -26,50 +30,66 @@ def whole_number(name: str, value: Any, least: int, most: int | None = None) -> 
     except TypeError:
         number = None
     if number is None or isinstance(value, bool | np.bool_) or number < least:
-        raise InputError(f"{name} is {_shown(value)}, but a whole number of at least {least} is needed")
+        raise _wrong(name, value, f"a whole number of at least {least} is needed", argument)
     if most is not None and number > most:
-        raise InputError(f"{name} is {_shown(value)}, but a whole number of at most {most} is needed")
+        raise _wrong(name, value, f"a whole number of at most {most} is needed", argument)
     return number
 
 
-def real_number(name: str, value: Any) -> float:
-    """A number, and not True, text or NaN.
+def real_number(name: str, value: Any, *, argument: str | None = None) -> float:
+    """A number: not a bool, text or NaN.
 
     >>> real_number("gap", "wide")
     Traceback (most recent call last):
     collabtop.errors.InputError: gap is 'wide', but a number is needed
     """
-    number = _as_float(name, value)
+    number = _as_float(name, value, argument)
     if math.isnan(number):
-        raise InputError(f"{name} is {_shown(value)}, but a number is needed")
+        raise _wrong(name, value, "a number is needed", argument)
     return number
 
 
-def positive_number(name: str, value: Any, of: str = "") -> float:
-    """A number above 0 that is not infinite.
+def positive_number(name: str, value: Any, of: str = "", *, argument: str | None = None) -> float:
+    """A finite number above 0.
 
     >>> positive_number("wait", 0, of="seconds")
     Traceback (most recent call last):
     collabtop.errors.InputError: wait is 0, but a positive number of seconds is needed
     """
-    number = _as_float(name, value)
+    number = _as_float(name, value, argument)
     if not 0 < number < math.inf:
-        raise InputError(f"{name} is {_shown(value)}, but a positive number{f' of {of}' if of else ''} is needed")
+        raise _wrong(name, value, f"a positive number{f' of {of}' if of else ''} is needed", argument)
     return number
 
 
-def _as_float(name: str, value: Any) -> float:
-    """A number as a float, and what is none as NaN."""
+def require(extra: str, *modules: str, what: str) -> None:
+    """Check that the modules of an optional dependency are installed, without importing them.
+
+    `extra` is the name in `collabtop[extra]`, `what` is what needs it.
+
+    >>> require("sites", "grpc", "no_such_module", what="a run over sites")
+    Traceback (most recent call last):
+    collabtop.errors.InputError: a run over sites needs no_such_module, which is not installed:
+    pip install 'collabtop[sites]'
+    """
+    for module in modules:
+        if sys.modules.get(module) is None and find_spec(module) is None:
+            raise InputError(f"{what} needs {module}, which is not installed: pip install 'collabtop[{extra}]'")
+
+
+def _as_float(name: str, value: Any, argument: str | None) -> float:
+    """A number as a float, anything else as NaN."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         return math.nan
     try:
         return float(value)
     except OverflowError:
-        raise InputError(f"{name} is {_shown(value)}, but a number of less than 300 digits is needed") from None
+        raise _wrong(name, value, "a number of less than 300 digits is needed", argument) from None
 
 
-def _shown(value: Any) -> str:
+def _wrong(name: str, value: Any, needed: str, argument: str | None) -> InputError:
     try:
-        return f"{value!r:.80}"
-    except ValueError:  # Python writes out no whole number of more than 4,300 digits
-        return "a number of thousands of digits"
+        shown = f"{value!r:.80}"
+    except ValueError:  # Python does not print whole numbers of more than 4,300 digits
+        shown = "a number of thousands of digits"
+    return InputError(f"{name} is {shown}, but {needed}", argument=argument or name)

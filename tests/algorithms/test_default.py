@@ -51,8 +51,8 @@ def test_confidence_and_tolerance_reach_an_algorithm_that_was_named():
     [
         ({}, "give exactly one of horizon, budget and confidence: none was given"),
         ({"horizon": 100, "confidence": 0.9}, "give exactly one of .*: horizon and confidence were given"),
-        ({"horizon": 100, "max_horizon": 1_000}, "max_horizon goes with confidence"),
-        ({"horizon": 100, "tolerance": 0.1}, "tolerance goes with confidence"),
+        ({"horizon": 100, "max_horizon": 1_000}, "max_horizon= only applies with confidence="),
+        ({"horizon": 100, "tolerance": 0.1}, "tolerance= only applies with confidence="),
     ],
 )
 def test_exactly_one_of_horizon_and_confidence_is_given(more, said):

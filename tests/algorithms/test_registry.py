@@ -91,10 +91,8 @@ def test_an_algorithm_needs_nothing_but_run():
     class Guess(ct.Algorithm):
         name = "guess"
 
-        def run(self, team, problem, rng):
-            board = ct.Scoreboard(problem.n)
-            board.accept(rng.permutation(problem.n)[: problem.m], round=0, phase="guess")
-            return board
+        def run(self, coordinator, problem, rng):
+            coordinator.scoreboard.accept(rng.permutation(problem.n)[: problem.m], round=0, phase="guess")
 
     result = ct.identify(ct.BernoulliArms([0.1, 0.9, 0.5]), 1, agents=2, horizon=1, algorithm=Guess(), seed=1)
     assert (result.words, result.pulls, result.time) == (0, 0, 0)
@@ -110,9 +108,9 @@ def test_all_chance_of_an_algorithm_is_the_generator_it_is_given():
     seen = []
 
     class Looks(ct.Uniform):
-        def run(self, team, problem, rng):
+        def run(self, coordinator, problem, rng):
             seen.append(rng.random())
-            return super().run(team, problem, rng)
+            super().run(coordinator, problem, rng)
 
     for seed in (1, 1, 2):
         ct.identify(ct.BernoulliArms([0.1, 0.9]), 1, agents=2, horizon=10, algorithm=Looks(), seed=seed)

@@ -301,7 +301,7 @@ def test_a_bad_policy_names_the_argument(more, said):
 
 
 def test_a_confidence_is_not_promised_over_skipped_pulls():
-    with pytest.raises(ct.SettingError, match="failures is 'skip', but a confidence cannot be promised"):
+    with pytest.raises(ct.SettingError, match="failures is 'skip', but a confidence needs the number of pulls"):
         ct.identify([0.2, 0.8], 1, pull=flaky, agents=2, confidence=0.9, policy=ct.PullPolicy(failures="skip"))
     policy = ct.PullPolicy(failures="zero")
     assert ct.identify([0.2, 0.8], 1, pull=flaky, agents=2, confidence=0.9, seed=1, policy=policy).sure

@@ -38,7 +38,7 @@ def test_with_json_the_picture_is_drawn_without_a_word(run, tmp_path):
 
 
 def test_a_picture_that_cannot_be_written_is_refused_before_anything_runs(refused, tmp_path):
-    assert "must end in .png, .svg or .pdf" in refused("demo", "--out", tmp_path / "demo.gif")
+    assert "a name that ends in .png, .svg or .pdf is needed" in refused("demo", "--out", tmp_path / "demo.gif")
     assert "there is no folder" in refused("demo", "--out", tmp_path / "nowhere" / "demo.png")
 
 

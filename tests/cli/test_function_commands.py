@@ -230,7 +230,7 @@ def test_a_function_that_fails_is_exit_code_1_and_names_the_candidate(refused, h
 
 def test_show_refuses_what_is_no_checkpoint(refused, here):
     assert "no such file" in refused("show", "none.ctlog")
-    assert "is no checkpoint" in refused("show", "mymodule.py")
+    assert "is not a collabtop log" in refused("show", "mymodule.py")
 
 
 def test_ctrl_c_says_that_the_same_command_goes_on_and_it_does(run, here):

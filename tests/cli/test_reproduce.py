@@ -91,7 +91,7 @@ def test_the_page_is_whole_in_itself_and_well_formed(made):
     assert "url(" not in text.partition("</style>")[0]
     *figures, prices = page.alts
     assert all(alt.startswith("Figure ") and "Panel a" in alt for alt in figures)
-    assert prices.startswith("What error .01 takes")
+    assert prices.startswith("Cost of error .01")
     assert "prefers-color-scheme: dark" in text
     assert "@media print" in text
     for one in found["statements"]:
@@ -165,8 +165,8 @@ def test_without_files_the_embedded_arms_are_measured(tmp_path):
     found = measure(settings, tmp_path, jobs=2)
     assert [one.name for one in found.statements] == NAMES
     (c4,) = (one for one in found.statements if one.name == "C4")
-    assert "17,540 words of KZZ" in c4.found[0]
-    assert "KZZ with its first list: 23,420 words" in c4.found[-1]
+    assert "KZZ sends 17,540 words" in c4.found[0]
+    assert "KZZ with its first list sends 23,420 words" in c4.found[-1]
 
 
 def test_bad_arguments_get_one_line(refused, means, group_means, tmp_path):
@@ -179,7 +179,7 @@ def test_bad_arguments_get_one_line(refused, means, group_means, tmp_path):
     assert "ml-25m.zip" in refused("reproduce", "--movielens", tmp_path / "ml-25m.zip")
     few = tmp_path / "few.txt"
     few.write_text("0.5\n0.6\n0.7\n")
-    assert "hold 3 arms" in refused("reproduce", "--means", few, "--out", tmp_path / "out")
+    assert "the number of IID arms is 3" in refused("reproduce", "--means", few, "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 
 import collabtop as ct
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import ProtocolError
-from collabtop.protocol.agent import Setup
 from collabtop.protocol.messages import Held, Means, Pull, PullHand, Reply, Sample, Values
+from collabtop.protocol.setup import Setup
 from collabtop.testing import ConstantArms
 
 
 class Scripted(ct.Team):
-    """A team that replies as told."""
+    """A team that replies by a script."""
 
     def __init__(self, replies=lambda requests: [Reply(r.agent, r.number, 0, Held(r.agent)) for r in requests]):
         self.replies, self.requests = replies, []
-        self.start(ConstantArms([0.5]), Setup(ct.Problem(1, 1, 3, 100), seed=1))
 
-    def open(self, arms, setup):
+    def open(self, arms, setup, recorder):
         self.setup = setup
 
     def deliver(self, requests):
@@ -30,36 +30,47 @@ class Scripted(ct.Team):
 QUESTION = Sample(1, 2)
 
 
+def coordinator_of(team):
+    """A coordinator of three agents."""
+    coordinator = Coordinator(team, Setup(ct.Problem(1, 1, 3, 100), seed=1))
+    coordinator.open(ConstantArms([0.5]))
+    return coordinator
+
+
 def test_all_are_asked_and_answers_come_in_the_order_of_the_agents():
     team = Scripted()
-    assert team.ask_all(QUESTION, Held) == [Held(0), Held(1), Held(2)]
-    assert team.ask({2: QUESTION, 0: QUESTION}, Held) == {2: Held(2), 0: Held(0)}
+    coordinator = coordinator_of(team)
+    assert coordinator.ask_all(QUESTION, Held) == [Held(0), Held(1), Held(2)]
+    assert coordinator.ask({2: QUESTION, 0: QUESTION}, Held) == {2: Held(2), 0: Held(0)}
     assert [[r.agent for r in requests] for requests in team.requests] == [[0, 1, 2], [2, 0]]
 
 
 def test_what_is_told_travels_with_the_next_question_and_only_once():
     team = Scripted()
-    team.tell_all(PullHand(5))
-    team.tell({1: PullHand(6)})
-    team.ask({0: QUESTION, 1: QUESTION}, Held)
-    team.ask_all(QUESTION, Held)
+    coordinator = coordinator_of(team)
+    coordinator.tell_all(PullHand(5))
+    coordinator.tell({1: PullHand(6)})
+    coordinator.ask({0: QUESTION, 1: QUESTION}, Held)
+    coordinator.ask_all(QUESTION, Held)
     first, second = team.requests
     assert [r.messages for r in first] == [(PullHand(5), QUESTION), (PullHand(5), PullHand(6), QUESTION)]
     assert [len(r.messages) for r in second] == [1, 1, 2]
-    assert team.meter.ledger().round_trips == 2
+    assert coordinator.meter.ledger().round_trips == 2
 
 
 def test_a_broadcast_costs_as_many_words_as_there_are_agents():
     team = Scripted()
-    team.tell_all(PullHand(5))
-    team.ask_all(QUESTION, Held)
-    assert team.meter.ledger().words_by("kind") == {"PullHand": 3, "Sample": 6, "Held": 3}
+    coordinator = coordinator_of(team)
+    coordinator.tell_all(PullHand(5))
+    coordinator.ask_all(QUESTION, Held)
+    assert coordinator.meter.ledger().words_by("kind") == {"PullHand": 3, "Sample": 6, "Held": 3}
 
 
 def test_requests_are_numbered_one_after_the_other():
     team = Scripted()
+    coordinator = coordinator_of(team)
     for _ in range(3):
-        team.ask_all(QUESTION, Held)
+        coordinator.ask_all(QUESTION, Held)
     assert [{r.number for r in requests} for requests in team.requests] == [{1}, {2}, {3}]
 
 
@@ -75,7 +86,7 @@ def test_requests_are_numbered_one_after_the_other():
 )
 def test_replies_that_do_not_fit_are_refused(replies, said):
     with pytest.raises(ProtocolError, match=said):
-        Scripted(replies).ask_all(QUESTION, Held)
+        coordinator_of(Scripted(replies)).ask_all(QUESTION, Held)
 
 
 def test_a_team_can_be_used_for_one_run_after_another():
@@ -121,6 +132,7 @@ def test_a_recording_is_a_team_of_a_few_lines():
 
 def test_agents_that_are_not_asked_do_nothing():
     team = ct.LocalTeam()
-    team.start(ConstantArms([0.5, 0.25]), Setup(ct.Problem(2, 1, 3, 100), seed=1))
-    team.ask({1: Pull(None, np.array([2]))}, Means)
+    coordinator = Coordinator(team, Setup(ct.Problem(2, 1, 3, 100), seed=1))
+    coordinator.open(ConstantArms([0.5, 0.25]))
+    coordinator.ask({1: Pull(None, np.array([2]))}, Means)
     assert [len(agent.seen) for agent in team._members] == [0, 1, 0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from collabtop.datasets import embedded, movielens_like, movielens_like_groups
-from collabtop.datasets.order import scrambled
+from collabtop.datasets.order import scrambled_order
 from collabtop.problem import complexity
 
 TOP = [
@@ -61,11 +61,11 @@ def test_no_group_of_users_is_kinder_than_the_others():
 @pytest.mark.parametrize(
     "means", [movielens_like().means, movielens_like_groups().means.mean(axis=1)], ids=["iid", "groups"]
 )
-def test_the_order_of_the_arms_tells_nothing(means):
+def test_the_order_of_the_arms_does_not_reveal_the_ranking(means):
     assert abs(np.corrcoef(np.arange(len(means)), means)[0, 1]) < 0.1
-    places = np.argsort(-means)[:12]
-    assert places.min() < len(means) / 4
-    assert places.max() > 3 * len(means) / 4
+    best = np.argsort(-means)[:12]
+    assert best.min() < len(means) / 4
+    assert best.max() > 3 * len(means) / 4
 
 
 def test_arms_are_named_by_number_and_not_by_real_titles():
@@ -73,14 +73,14 @@ def test_arms_are_named_by_number_and_not_by_real_titles():
     assert movielens_like_groups().label(546) == "movie 547"
 
 
-def test_two_calls_give_the_same_numbers_that_nobody_can_write_to():
+def test_two_calls_give_the_same_read_only_numbers():
     first, second = movielens_like(), movielens_like()
     assert np.array_equal(first.means, second.means)
     with pytest.raises(ValueError, match="read-only"):
         first.means[0] = 1.0
 
 
-def test_another_process_gives_the_same_numbers():
+def test_a_different_process_gives_the_same_numbers():
     program = (
         "from collabtop.datasets import *;"
         "print(*(a.means.tobytes().hex()[:4000] for a in (movielens_like(), movielens_like_groups())))"
@@ -100,5 +100,5 @@ def test_the_stand_in_is_built_in_an_instant():
 
 
 @pytest.mark.parametrize("n", [1, 2, 10, 1000])
-def test_scrambled_is_a_permutation(n):
-    assert sorted(scrambled(n)) == list(range(n))
+def test_the_scrambled_order_is_a_permutation(n):
+    assert sorted(scrambled_order(n)) == list(range(n))

@@ -54,9 +54,9 @@ def test_arithmetic_has_its_known_complexity():
 @given(st.integers(3, 300), st.floats(1e-4, 0.1), st.floats(0.2, 0.9))
 def test_geometric_gaps_grow_by_one_factor(n, smallest, largest):
     ranked = np.sort(geometric(n, smallest, largest, best=0.9).means)[::-1]
-    found = ranked[0] - ranked[1:]
-    assert found[[0, -1]] == pytest.approx([smallest, largest])
-    factors = found[1:] / found[:-1]
+    to_best = ranked[0] - ranked[1:]
+    assert to_best[[0, -1]] == pytest.approx([smallest, largest])
+    factors = to_best[1:] / to_best[:-1]
     assert factors == pytest.approx(np.full(n - 2, (largest / smallest) ** (1 / (n - 2))), rel=1e-6)
 
 
@@ -106,7 +106,7 @@ def test_the_special_arm_is_named():
     [
         (lambda: equal_gaps(1, 1, 0.1), "n is 1, but a whole number of at least 2"),
         (lambda: equal_gaps(2.5, 1, 0.1), r"n is 2\.5, but a whole number"),
-        (lambda: equal_gaps(5, 5, 0.1), "m is 5, but 5 arms in two groups need 1 <= m <= 4"),
+        (lambda: equal_gaps(5, 5, 0.1), "m is 5, but 1 <= m <= 4 is needed to divide 5 arms"),
         (lambda: equal_gaps(5, 0, 0.1), "m is 0"),
         (lambda: equal_gaps(5, 1, 0.0), r"gap is 0\.0, but a gap from 1e-09 to 1 "),
         (lambda: equal_gaps(5, 1, math.nan), "gap is nan"),
@@ -118,15 +118,15 @@ def test_the_special_arm_is_named():
         (lambda: geometric(5, smallest=0.9), r"smallest is 0\.9, but a gap from 1e-09 to 0\.8"),
         (lambda: uniform_means(0, seed=1), "n is 0, but a whole number of at least 1"),
         (lambda: uniform_means(5, seed=-1), "seed is -1"),
-        (lambda: set_disjointness([[1, 2]]), r"X\[0, 1\] is 2, but X holds only 0 and 1"),
+        (lambda: set_disjointness([[1, 2]]), r"X\[0, 1\] is 2, but 0 or 1 is needed"),
         (lambda: set_disjointness([1, 0]), r"X has shape \(2,\)"),
         (lambda: set_disjointness(np.zeros((0, 3))), r"X has shape \(0, 3\)"),
-        (lambda: set_disjointness([[1], [0, 1]]), "X must be a table of 0 and 1"),
-        (lambda: set_disjointness([["a"]]), "X must be a table of 0 and 1"),
+        (lambda: set_disjointness([[1], [0, 1]]), r"X is \[\[1\], \[0, 1\]\], but a table of 0 and 1 is needed"),
+        (lambda: set_disjointness([["a"]]), "but a table of 0 and 1 is needed"),
         (lambda: set_disjointness([[1, 0]], delta=1 / 12), r"delta is 0\.08.* need 0 < delta < 0\.0833"),
         (lambda: set_disjointness([[1, 0]], delta=0), "delta is 0, but"),
         (lambda: says_disjoint(set_disjointness([[1]]), [0, 1]), r"top_indices is \[0, 1\]"),
-        (lambda: says_disjoint(set_disjointness([[1]]), [7]), r"the arms are 0 \.\.\. 1"),
+        (lambda: says_disjoint(set_disjointness([[1]]), [7]), "an arm from 0 to 1 is needed"),
     ],
 )
 def test_a_wrong_argument_is_named_with_what_would_work(call, message):

@@ -21,12 +21,12 @@ TITLES = {
 
 
 def some_ratings(users=40, halves=False, seed=1):
-    """Rows (user, movie, stars, time): movie 1 is rated by everybody, the others by fewer and fewer."""
+    """Rows (user, movie, stars, time): movie 1 is rated by every user, each later movie by fewer."""
     rng = random.Random(seed)
     stars = [s / 2 for s in range(1, 11)] if halves else [1, 2, 3, 4, 5]
     rows = []
-    for place, movie in enumerate(TITLES):
-        rows += [(user, movie, rng.choice(stars), 1_000_000 + user) for user in range(1, users - 8 * place + 1)]
+    for position, movie in enumerate(TITLES):
+        rows += [(user, movie, rng.choice(stars), 1_000_000 + user) for user in range(1, users - 8 * position + 1)]
     return sorted(rows)
 
 
@@ -61,23 +61,23 @@ OFFICIAL = {
 }
 
 
-def write_folder(place, files, encoding="utf-8"):
-    place.mkdir(parents=True, exist_ok=True)
+def write_folder(path, files, encoding="utf-8"):
+    path.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-        (place / name).write_bytes(text.encode(encoding))
-    return place
+        (path / name).write_bytes(text.encode(encoding))
+    return path
 
 
-def write_zip(place, files, encoding="utf-8", folder="ml-25m/"):
-    with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as archive:
+def write_zip(path, files, encoding="utf-8", folder="ml-25m/"):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(folder + "README.txt", "Summary")
         for name, text in files.items():
             archive.writestr(folder + name, text.encode(encoding))
-    return place
+    return path
 
 
 def expected(rows, groups=1):
-    """Movies, and by movie and group the average rating / 5 and the number of ratings, the slow way."""
+    """The average rating / 5 and the number of ratings by movie and group, computed the slow way."""
     stars = defaultdict(lambda: [[] for _ in range(groups)])
     for user, movie, rating, _ in rows:
         stars[movie][user % groups].append(rating)
@@ -133,27 +133,27 @@ def test_means_are_the_plain_averages_for_any_ratings(tmp_path, rows, layout):
     assert arms.means == pytest.approx([by[0][0] for by in expected(rows).values()])
 
 
-def test_windows_line_ends_a_byte_order_mark_and_empty_lines_at_the_end_do_no_harm(tmp_path):
+def test_windows_line_ends_a_byte_order_mark_and_empty_lines_at_the_end_are_accepted(tmp_path):
     files = as_csv(some_ratings())
     plain = movielens(write_folder(tmp_path / "plain", files), min_ratings=1)
     odd = {name: "\ufeff" + text.replace("\n", "\r\n") + "\r\n\r\n" for name, text in files.items()}
     assert np.array_equal(movielens(write_folder(tmp_path / "odd", odd), min_ratings=1).means, plain.means)
 
 
-def test_a_folder_around_the_release_and_the_ratings_themselves_may_be_named_too(tmp_path):
+def test_a_folder_around_the_release_or_the_ratings_file_can_be_given_too(tmp_path):
     inner = write_folder(tmp_path / "download" / "ml-1m", as_dat(some_ratings()))
     around = movielens(tmp_path / "download", min_ratings=1)
     itself = movielens(str(inner / "ratings.dat"), min_ratings=1)
     assert around.labels == itself.labels == tuple(TITLES.values())
 
 
-def test_movies_that_share_a_title_or_have_none_are_told_apart_by_number(tmp_path):
+def test_movies_that_share_a_title_or_have_none_are_labelled_with_their_number(tmp_path):
     titles = {1: "War (2005)", 2: "War (2005)", 47: "Peace"}
     arms = movielens(write_folder(tmp_path, as_csv(some_ratings(), titles)), min_ratings=1)
     assert arms.labels == ("War (2005) [1]", "War (2005) [2]", "Peace", "movie [900]")
 
 
-def test_ratings_without_a_file_of_titles_are_named_by_number(tmp_path):
+def test_movies_without_a_titles_file_are_labelled_with_their_number(tmp_path):
     files = as_csv(some_ratings())
     del files["movies.csv"]
     assert movielens(write_folder(tmp_path, files), min_ratings=40).labels == ("movie [1]",)
@@ -173,7 +173,7 @@ def test_a_missing_polars_is_one_line_that_names_the_extra(tmp_path, monkeypatch
     path = write_folder(tmp_path, as_csv(some_ratings()))
     monkeypatch.setitem(sys.modules, "polars", None)
     monkeypatch.delitem(sys.modules, "collabtop.datasets.ratings")
-    with pytest.raises(InputError, match=r"^.*needs polars: pip install 'collabtop\[movielens\]'$"):
+    with pytest.raises(InputError, match=r"^.*needs polars, .*: pip install 'collabtop\[movielens\]'$"):
         movielens(path)
 
 
@@ -182,7 +182,7 @@ def test_a_truncated_zip_is_named_in_the_error(tmp_path, share):
     path = write_zip(tmp_path / "ml-25m.zip", as_csv(some_ratings()))
     whole = path.read_bytes()
     path.write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(FileError, match=r"ml-25m\.zip: the zip is truncated or damaged"):
+    with pytest.raises(FileError, match=r"ml-25m\.zip: the zip file is truncated or damaged"):
         movielens(path)
 
 
@@ -212,10 +212,10 @@ def test_no_damage_to_a_zip_gives_anything_but_our_own_errors(tmp_path, data):
 
 
 @pytest.mark.parametrize("packed", [True, False], ids=["zip", "folder"])
-def test_a_release_without_ratings_is_told_what_is_looked_for(tmp_path, packed):
+def test_an_error_lists_the_files_that_a_release_needs(tmp_path, packed):
     files = {"movies.csv": "movieId,title,genres\n"}
     path = write_zip(tmp_path / "x.zip", files) if packed else write_folder(tmp_path / "x", files)
-    with pytest.raises(FileError, match=r"holds none of ratings\.csv, ratings\.dat, u\.data"):
+    with pytest.raises(FileError, match=r"contains none of ratings\.csv, ratings\.dat, u\.data"):
         movielens(path)
 
 
@@ -225,7 +225,7 @@ def test_ratings_that_cannot_be_opened_are_named(tmp_path):
         movielens(tmp_path)
 
 
-def test_two_releases_in_one_folder_are_not_guessed_between(tmp_path):
+def test_two_releases_in_one_folder_are_refused(tmp_path):
     write_folder(tmp_path / "ml-1m", as_dat(some_ratings()))
     write_folder(tmp_path / "ml-100k", as_u_data(some_ratings()))
     with pytest.raises(FileError, match=r"more than one .*ml-1m/ratings\.dat, ml-100k/u\.data"):
@@ -280,14 +280,14 @@ def test_a_ratings_file_cut_in_the_middle_of_a_row_is_noticed(tmp_path):
         movielens(write_folder(tmp_path, files), min_ratings=1)
 
 
-def test_another_header_is_refused(tmp_path):
+def test_a_different_header_is_refused(tmp_path):
     with pytest.raises(FileError, match=r"line 1: found 'user,movie', expected 'userId,movieId"):
         movielens(write_folder(tmp_path, {"ratings.csv": "user,movie\n1,2\n"}))
 
 
 @pytest.mark.parametrize("text", ["userId,movieId,rating,timestamp\n", "userId,movieId,rating,timestamp\n\n\n"])
 def test_a_file_without_a_single_rating_is_refused(tmp_path, text):
-    with pytest.raises(FileError, match=r"ratings\.csv holds no ratings"):
+    with pytest.raises(FileError, match=r"ratings\.csv contains no ratings"):
         movielens(write_folder(tmp_path, {"ratings.csv": text}))
 
 
@@ -307,11 +307,11 @@ def test_a_bad_row_of_titles_is_named_with_file_and_line(tmp_path, layout, name,
         movielens(write_folder(tmp_path, files), min_ratings=1)
 
 
-def test_when_no_movie_is_left_the_error_says_how_many_ratings_the_most_rated_one_has(tmp_path):
+def test_when_no_movie_is_left_the_error_gives_the_ratings_of_the_most_rated_one(tmp_path):
     path = write_folder(tmp_path, as_csv(some_ratings(users=40)))
     with pytest.raises(InputError, match=r"min_ratings is 10000, but the most-rated movie .* has 40 ratings"):
         movielens(path)
-    with pytest.raises(InputError, match=r"more than 4 ratings in each of 10 groups .* has 40 in all"):
+    with pytest.raises(InputError, match=r"more than 4 ratings in each of 10 groups .* has 40 in total"):
         movielens_groups(path)
 
 
@@ -329,7 +329,7 @@ def test_a_wrong_argument_is_named_before_anything_is_read(tmp_path, call, messa
         call(tmp_path / "nowhere")
 
 
-def test_more_groups_than_users_is_told_as_too_few_ratings(tmp_path):
+def test_more_groups_than_users_is_reported_as_too_few_ratings(tmp_path):
     path = write_folder(tmp_path, as_csv(some_ratings(users=40)))
     with pytest.raises(InputError, match=r"more than 0 ratings in each of 100 groups"):
         movielens_groups(path, groups=100, min_ratings_each=1)

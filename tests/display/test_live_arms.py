@@ -1,4 +1,5 @@
 import io
+from itertools import combinations
 
 import matplotlib as mpl
 import pytest
@@ -7,8 +8,8 @@ from rich.console import Console
 
 import collabtop as ct
 from collabtop.display.comparison import comparison_row, comparison_table
-from collabtop.display.live_arms_bars import SettlingBars
-from collabtop.display.live_arms_figure import settling_figure
+from collabtop.display.live_arms_bars import LiveArmsBars
+from collabtop.display.live_arms_figure import live_arms_figure
 from collabtop.display.round_outcomes import round_outcomes
 
 
@@ -20,7 +21,7 @@ def arms():
 @pytest.fixture(scope="module")
 def results(arms):
     algorithms = (ct.CollabTopIID(schedule="full"), ct.KZZ())
-    return [ct.identify(arms, m=8, agents=10, horizon=300_000, algorithm=it, seed=7) for it in algorithms]
+    return [ct.identify(arms, m=8, agents=10, horizon=300_000, algorithm=algorithm, seed=7) for algorithm in algorithms]
 
 
 def every_run():
@@ -31,28 +32,29 @@ def every_run():
             yield ct.identify(arms, m, agents=1 if limited else 2, horizon=2_000, algorithm=name, seed=m)
 
 
-@pytest.mark.parametrize("result", list(every_run()), ids=lambda it: f"{it.algorithm}-{it.m}")
+@pytest.mark.parametrize("result", list(every_run()), ids=lambda result: f"{result.algorithm}-{result.m}")
 def test_every_arm_of_a_round_is_kept_or_settled_and_words_add_up(result):
-    steps = round_outcomes(result)
-    for step in steps:
-        assert step.live == step.kept + step.accepted + step.rejected + step.inside
-        assert min(step.kept, step.accepted, step.rejected, step.inside) >= 0
-    assert sum(step.words for step in steps) == result.words
-    if steps:
-        assert steps[0].live == result.n
-        assert steps[-1].kept == 0
+    outcomes = round_outcomes(result)
+    for outcome in outcomes:
+        parts = (outcome.kept, outcome.accepted, outcome.rejected, outcome.inside)
+        assert outcome.live == sum(parts)
+        assert min(parts) >= 0
+    assert sum(outcome.words for outcome in outcomes) == result.words
+    if outcomes:
+        assert outcomes[0].live == result.n
+        assert outcomes[-1].kept == 0
 
 
 def test_only_local_rounds_settle_arms_inside_agents(results):
     ours, theirs = (round_outcomes(result) for result in results)
-    assert all((step.inside > 0) == (step.phase == "local") for step in ours)
-    assert any(step.phase == "local" for step in ours)
-    assert all(step.inside == 0 for step in theirs)
-    assert sum(step.accepted for step in theirs) == 8
+    assert all((outcome.inside > 0) == (outcome.phase == "local") for outcome in ours)
+    assert any(outcome.phase == "local" for outcome in ours)
+    assert all(outcome.inside == 0 for outcome in theirs)
+    assert sum(outcome.accepted for outcome in theirs) == 8
 
 
 def test_the_figure_shows_live_arms_and_words_of_both_runs(results):
-    figure = settling_figure(results)
+    figure = live_arms_figure(results)
     assert isinstance(figure, Figure)
     live, words = figure.axes
     for axes in (live, words):
@@ -65,36 +67,36 @@ def test_the_figure_shows_live_arms_and_words_of_both_runs(results):
 
 
 def test_lines_differ_in_more_than_colour(results):
-    live, _ = settling_figure(results).axes
+    live, _ = live_arms_figure(results).axes
     assert len({line.get_marker() for line in live.lines}) == 2
     assert len({line.get_linestyle() for line in live.lines}) == 2
 
 
-def test_the_figure_says_what_was_run_if_it_was_the_same_for_all(results, arms):
+def test_the_figure_states_the_setting_if_it_is_the_same_for_all_runs(results, arms):
     other = ct.identify(arms, m=1, agents=10, horizon=30_000, seed=1)
-    assert settling_figure(results).get_suptitle() == "best 8 of 588 arms, 10 agents, 300,000 time steps"
-    assert settling_figure([*results, other]).get_suptitle() == ""
+    assert live_arms_figure(results).get_suptitle() == "best 8 of 588 arms, 10 agents, 300,000 time steps"
+    assert live_arms_figure([*results, other]).get_suptitle() == ""
 
 
 def test_no_text_of_the_figure_overlaps_another(results):
-    figure = settling_figure(results)
+    figure = live_arms_figure(results)
     figure.canvas.draw()
     for axes in figure.axes:
         texts = [axes.title, *axes.texts, *(axes.get_legend().get_texts() if axes.get_legend() else [])]
         boxes = [text.get_window_extent() for text in texts]
-        assert not any(one.overlaps(two) for place, one in enumerate(boxes) for two in boxes[:place])
+        assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
 def test_drawing_leaves_matplotlibs_global_state_alone(results):
     before = dict(mpl.rcParams)
-    settling_figure(results).savefig(io.BytesIO(), format="png")
+    live_arms_figure(results).savefig(io.BytesIO(), format="png")
     assert dict(mpl.rcParams) == before
 
 
 def test_a_run_without_a_round_can_be_drawn():
     everything = ct.identify(ct.BernoulliArms([0.5, 0.6]), m=2, agents=2, horizon=10)
     assert round_outcomes(everything) == []
-    settling_figure([everything]).savefig(io.BytesIO(), format="png")
+    live_arms_figure([everything]).savefig(io.BytesIO(), format="png")
 
 
 def shown(renderable):
@@ -103,14 +105,14 @@ def shown(renderable):
     return console.file.getvalue()
 
 
-def test_the_bars_fit_80_columns_and_have_a_line_a_round(results):
-    text = shown(SettlingBars(results[0]))
+def test_the_bars_fit_80_columns_and_have_one_line_per_round(results):
+    text = shown(LiveArmsBars(results[0]))
     assert max(map(len, text.splitlines())) <= 80
     assert "…" not in text
-    assert [line.split()[0] for line in text.splitlines()[3:-1]] == [str(one.round) for one in results[0].rounds]
+    assert [line.split()[0] for line in text.splitlines()[3:-1]] == [str(r.round) for r in results[0].rounds]
 
 
-def test_what_a_run_got_wrong_stands_in_brackets():
+def test_wrong_arms_of_an_answer_are_shown_in_brackets():
     arms = ct.BernoulliArms([0.0, 0.0, 1.0], labels=["a", "b", "c"])
     mistaken = ct.identify(ct.BernoulliArms([1.0, 0.0, 0.0], labels=["a", "b", "c"]), m=1, agents=1, horizon=30)
     assert comparison_row(mistaken, arms)["right"] == 0

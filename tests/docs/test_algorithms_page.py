@@ -1,4 +1,4 @@
-"""The page of the algorithms: none is missing, pseudo-code points at lines that are there, the table was measured."""
+"""The page on the algorithms is complete: all sections, pseudo-code that matches the source, and measured costs."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def test_each_algorithm_has_its_idea_pseudo_code_code_costs_and_use(name):
 
 
 @pytest.mark.parametrize("name", ct.available_algorithms())
-def test_what_stands_beside_the_pseudo_code_is_in_the_code(name):
+def test_the_code_next_to_the_pseudo_code_is_in_the_source(name):
     source = Path(inspect.getfile(type(make_algorithm(name)))).read_text(encoding="utf-8")
     steps = re.findall(r"^\| (?!pseudo-code|paper|---).* \| (.*) \|$", section(name), re.MULTILINE)
-    named = [code for here in steps for code in re.findall(r"`([^`]+)`", here)]
-    assert len(named) >= 4 or name == "uniform"
-    assert [code for code in named if code not in source] == []
+    quoted = [code for cell in steps for code in re.findall(r"`([^`]+)`", cell)]
+    assert len(quoted) >= 4 or name == "uniform"
+    assert [code for code in quoted if code not in source] == []
 
 
 def shown_rows():
@@ -56,7 +56,7 @@ def benchmark(name):
     return module
 
 
-def test_the_table_of_costs_is_what_the_benchmark_says_of_a_few():
+def test_some_rows_of_the_table_of_costs_match_the_benchmark():
     module, arms = benchmark("algorithm_costs"), ct.datasets.movielens_like()
     for name in ("frugal-top", "kzz", "kzz-balanced"):
         row = module.row(name, arms, 8, "same for all", agents=module.AGENTS, horizon=module.HORIZON)
@@ -64,7 +64,7 @@ def test_the_table_of_costs_is_what_the_benchmark_says_of_a_few():
 
 
 @pytest.mark.slow
-def test_the_table_of_costs_is_what_the_benchmark_says():
+def test_the_table_of_costs_matches_the_benchmark():
     module = benchmark("algorithm_costs")
     assert shown_rows() == [*module.HEAD, *module.rows()]
 
@@ -73,7 +73,7 @@ def test_every_algorithm_is_in_the_table_of_costs():
     assert {row.split("`")[1] for row in shown_rows()[2:]} == set(ct.available_algorithms())
 
 
-def test_every_algorithm_and_schedule_is_timed_by_the_benchmark_of_runs_a_second():
+def test_every_algorithm_and_schedule_is_timed_by_the_benchmark_of_runs_per_second():
     timed = [
         (line.algorithm.title, line.algorithm.options.get("schedule")) for line in benchmark("runs_per_second").lines()
     ]

@@ -1,4 +1,4 @@
-"""Every block and command in README and docs is run as it is written, in a fresh folder, with the files of its page."""
+"""Every code block and command in README and docs is run as written, in a fresh folder, with the files of its page."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ def name(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_block_is_of_a_sort_that_is_run_or_checked(page):
-    found = blocks(page)
-    assert [it.text for it in found if it.sort == "unknown"] == []
+    shown = blocks(page)
+    assert [block.text for block in shown if block.sort == "unknown"] == []
     fences = re.findall(r"^[ \t]*(?:```|~~~)", page.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(fences) == 2 * len(found), "a fence that is indented, of another kind, or not closed is not looked at"
+    assert len(fences) == 2 * len(shown), "a fence that is indented, of a different kind, or not closed is not checked"
 
 
 def test_a_block_of_a_new_sort_is_noticed(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```yaml\na: 1\n```\n\n```console\n$ collabtop demo\n```\n\n```\nhello\n```\n")
-    assert [it.sort for it in blocks(page)] == ["unknown"] * 3
+    assert [block.sort for block in blocks(page)] == ["unknown"] * 3
 
 
 def test_python_blocks_with_prompts_are_doctests_of_this_suite():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     assert "--doctest-glob=*.md" in settings["addopts"]
     for page in PAGES:
-        assert {str(it.relative_to(ROOT)) for it in (page, page.parent)} & set(settings["testpaths"])
+        assert {str(path.relative_to(ROOT)) for path in (page, page.parent)} & set(settings["testpaths"])
 
 
-@pytest.mark.parametrize("excerpt", [it for page in PAGES for it in blocks(page) if it.sort == "excerpt"])
-def test_an_excerpt_stands_in_an_example_that_its_page_names_and_that_is_run(excerpt):
-    named = re.findall(r"\]\(\.\./(examples/\w+\.py)\)", excerpt.page.read_text(encoding="utf-8"))
-    sources = [(ROOT / it).read_text(encoding="utf-8") for it in named]
-    assert any(excerpt.text in source for source in sources), "examples/ is what tests run: quote from there"
+@pytest.mark.parametrize("excerpt", [block for page in PAGES for block in blocks(page) if block.sort == "excerpt"])
+def test_an_excerpt_is_part_of_an_example_that_its_page_links_to(excerpt):
+    linked = re.findall(r"\]\(\.\./(examples/\w+\.py)\)", excerpt.page.read_text(encoding="utf-8"))
+    sources = [(ROOT / path).read_text(encoding="utf-8") for path in linked]
+    assert any(excerpt.text in source for source in sources), "the tests run examples/: quote from there"
 
 
-def test_the_tree_of_the_package_is_what_is_there():
-    [tree] = [it.text for page in PAGES for it in blocks(page) if it.sort == "tree"]
+def test_every_entry_of_the_package_tree_exists():
+    [tree] = [block.text for page in PAGES for block in blocks(page) if block.sort == "tree"]
     for entry in re.findall(r"^  ([\w./]+) ", tree, re.MULTILINE):
         assert (ROOT / "src" / "collabtop" / entry).exists(), entry
 
@@ -66,7 +66,7 @@ def test_the_tree_of_the_package_is_what_is_there():
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A fresh folder that one is in, with modules of its own."""
+    """A fresh working directory, from which modules can be imported."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     for variable in ("DISPLAY", "WAYLAND_DISPLAY"):  # no browser opens
@@ -80,7 +80,7 @@ def folder(tmp_path, monkeypatch):
 
 def run(command):
     program, *arguments = shlex.split(command)
-    assert program == "collabtop", f"{command!r} is run neither here nor by what pages.py names"
+    assert program == "collabtop", f"{command!r} is not run here, and doc_pages.py names no other test that runs it"
     if arguments[0] == "watch":
         look_at(arguments)
         return
@@ -89,7 +89,7 @@ def run(command):
 
 
 def look_at(arguments):
-    """Serve, on any port that is free, until Ctrl-C; look at the page in between."""
+    """Serve the page on a free port, open it, and end the server with Ctrl-C."""
     if not arguments[1].endswith(".ctlog"):
         Path(arguments[1]).mkdir(exist_ok=True)
     command = [COMMAND, *arguments, "--port", "0", "--no-open"]
@@ -106,7 +106,9 @@ def look_at(arguments):
 
 
 def of_page(page, *, slow):
-    return [it for it in commands(page) if not runs_elsewhere(it) and bool(re.search(SLOW, it)) == slow]
+    return [
+        command for command in commands(page) if not runs_elsewhere(command) and bool(re.search(SLOW, command)) == slow
+    ]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,7 @@ def of_page(page, *, slow):
         if of_page(page, slow=False)
     ],
 )
-def test_the_commands_of_a_page_work_as_they_are_written(page, folder):
+def test_the_commands_of_a_page_work_as_written(page, folder):
     for file, text in files(page).items():
         (folder / file).write_text(text)
     for command in of_page(page, slow=False):
@@ -125,14 +127,14 @@ def test_the_commands_of_a_page_work_as_they_are_written(page, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", sorted({it for page in PAGES for it in of_page(page, slow=True)}))
-def test_commands_that_take_a_minute_work_as_they_are_written(command, folder):
+@pytest.mark.parametrize("command", sorted({command for page in PAGES for command in of_page(page, slow=True)}))
+def test_commands_that_take_a_minute_work_as_written(command, folder):
     run(command)
 
 
-def test_what_is_installed_has_a_name_in_the_package():
+def test_every_extra_that_a_page_installs_exists():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    installs = [it for page in PAGES for it in commands(page) if "pip install" in it]
+    installs = [command for page in PAGES for command in commands(page) if "pip install" in command]
     assert len(installs) >= 5
     for command in installs:
         assert re.fullmatch(
@@ -145,27 +147,27 @@ def test_there_are_commands_to_run():
     assert sum(len(of_page(page, slow=False)) for page in PAGES) >= 15
 
 
-def test_what_is_said_to_be_run_elsewhere_is_on_a_page_and_there_is_such_a_place():
-    for pattern, places in ELSEWHERE.items():
-        assert any(re.search(pattern, it) for page in PAGES for it in commands(page)), pattern
-        assert all((ROOT / place).is_file() for place in places), places
+def test_commands_that_are_run_elsewhere_are_on_a_page_and_their_tests_exist():
+    for pattern, tests in ELSEWHERE.items():
+        assert any(re.search(pattern, command) for page in PAGES for command in commands(page)), pattern
+        assert all((ROOT / path).is_file() for path in tests), tests
 
 
-# -- what is named in passing
+# -- names and links in the text
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_programs_that_are_named_are_there(page):
-    known = {it.name or it.callback.__name__ for it in app.registered_commands}
+def test_programs_and_commands_that_are_named_exist(page):
+    names = {command.name or command.callback.__name__ for command in app.registered_commands}
     text = page.read_text(encoding="utf-8")
     for program in re.findall(r"`(?:\.venv/bin/)?python ((?:benchmarks|examples)/[\w.]+)", text):
         assert (ROOT / program).exists(), program
     for command in re.findall(r"`collabtop ([a-z]+)", text):
-        assert command in known, command
+        assert command in names, command
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_pictures_and_pages_that_are_linked_to_are_there(page):
+def test_pictures_and_pages_that_are_linked_to_exist(page):
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)#\s]+)", text):
         if "://" not in target:

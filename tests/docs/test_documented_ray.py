@@ -1,4 +1,4 @@
-"""Commands for a Ray cluster in README and docs, with a cluster of the tests' own in place of the one at 10.0.0.1."""
+"""The Ray commands in README and docs work, with a test cluster instead of the one at 10.0.0.1."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ from collabtop.cli import app
 from tests.support.doc_pages import PAGES, ROOT, commands, files
 
 WITH_ADDRESS = [
-    (page, it) for page in PAGES for it in commands(page) if it.startswith("collabtop") and "--team ray --address" in it
+    (page, command)
+    for page in PAGES
+    for command in commands(page)
+    if command.startswith("collabtop") and "--team ray --address" in command
 ]
-STARTS = [it for it in commands(ROOT / "docs" / "ray.md") if " ray start " in it]
+STARTS = [command for command in commands(ROOT / "docs" / "ray.md") if " ray start " in command]
 
 
-@pytest.mark.parametrize(("page", "command"), WITH_ADDRESS, ids=[shlex.split(it)[1] for _, it in WITH_ADDRESS])
+@pytest.mark.parametrize(("page", "command"), WITH_ADDRESS, ids=[shlex.split(text)[1] for _, text in WITH_ADDRESS])
 @pytest.mark.slow
 def test_a_command_works_with_the_address_of_a_cluster(page, command, three_nodes, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -43,7 +46,7 @@ def test_a_command_works_with_the_address_of_a_cluster(page, command, three_node
 
 @pytest.fixture
 def short_folder():
-    """A folder with a name so short that Ray's sockets may be in it."""
+    """A folder whose path is short enough for Ray's sockets."""
     with tempfile.TemporaryDirectory(prefix="ct-", dir="/tmp", ignore_cleanup_errors=True) as folder:
         yield folder
 
@@ -65,15 +68,15 @@ def test_a_cluster_is_started_with_the_commands_of_the_page(tmp_path, short_fold
         (tmp_path / name).write_text(text)
     running = []
     try:
-        for command in (f"{head} --temp-dir {short_folder}", other):
-            # --block, so that the end of the process is the end of the node: `ray stop` would end others' too.
-            said = command.replace("6379", port).replace("10.0.0.1", "127.0.0.1")
-            said += " --node-ip-address 127.0.0.1 --num-cpus 2 --object-store-memory 100000000 --block"
-            running.append(subprocess.Popen(["bash", "-c", "exec env " + said], cwd=tmp_path, env=environment))
+        for start in (f"{head} --temp-dir {short_folder}", other):
+            # With --block, ending the process ends the node; `ray stop` would end other clusters too.
+            command = start.replace("6379", port).replace("10.0.0.1", "127.0.0.1")
+            command += " --node-ip-address 127.0.0.1 --num-cpus 2 --object-store-memory 100000000 --block"
+            running.append(subprocess.Popen(["bash", "-c", "exec env " + command], cwd=tmp_path, env=environment))
             time.sleep(15)
-        command = next(it for _, it in WITH_ADDRESS if " identify " in it)
-        asked = "RAY_AUTH_MODE=token " + command.replace("10.0.0.1:6379", f"127.0.0.1:{port}")
-        ended = subprocess.run(["bash", "-c", asked], cwd=tmp_path, env=environment, capture_output=True, timeout=120)
+        command = next(command for _, command in WITH_ADDRESS if " identify " in command)
+        joining = "RAY_AUTH_MODE=token " + command.replace("10.0.0.1:6379", f"127.0.0.1:{port}")
+        ended = subprocess.run(["bash", "-c", joining], cwd=tmp_path, env=environment, capture_output=True, timeout=120)
         assert ended.returncode == 0, ended.stderr.decode()
         assert re.search(rb"prompt 11", ended.stdout)
     finally:

@@ -1,4 +1,4 @@
-"""Commands for remote sites in README and docs, with this machine in place of the coordinator's."""
+"""The commands for remote sites in README and docs work, with this machine as the coordinator's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ RUN = 'm = 1\narms = 3\nhorizon = 600\nalgorithm = "uniform"\nsites = ["north", 
 JOINS = [
     (page, command) for page in PAGES for command in commands(page) if command.startswith("collabtop join coordinator.")
 ]
-COORDINATES = {it for page in PAGES for it in commands(page) if re.search(r"^collabtop coordinate .*[^&]$", it)}
+COORDINATES = {
+    command for page in PAGES for command in commands(page) if re.search(r"^collabtop coordinate .*[^&]$", command)
+}
 
 
 def test_sites_join_with_the_commands_of_the_pages(tmp_path):
@@ -29,11 +31,11 @@ def test_sites_join_with_the_commands_of_the_pages(tmp_path):
     assert start("collabtop certs certs north south", tmp_path).wait(30) == 0
     [coordinate] = COORDINATES
     with ExitStack() as stack:
-        said = {"stderr": subprocess.PIPE, "text": True}
-        running = [stack.enter_context(start(coordinate.replace(":7443", ":0"), tmp_path, **said))]
+        piped = {"stderr": subprocess.PIPE, "text": True}
+        running = [stack.enter_context(start(coordinate.replace(":7443", ":0"), tmp_path, **piped))]
         port = re.fullmatch(r"listening on \S+:(\d+)\n", running[0].stderr.readline())[1]
-        for site, (page, join) in zip(("north", "south"), JOINS, strict=True):  # a site with each page's command
-            folder = tmp_path / site  # a machine of its own: its two files and the authority's certificate
+        for site, (page, join) in zip(("north", "south"), JOINS, strict=True):  # one site per page's command
+            folder = tmp_path / site  # stands for its machine: its two files and the authority's certificate
             folder.mkdir()
             for name in ("authority.pem", f"{site}.pem", f"{site}.key"):
                 shutil.copy(tmp_path / "certs" / name, folder)

@@ -16,7 +16,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import collabtop as ct
-from collabtop.algorithms.shared.allocation import pull_each
+from collabtop.algorithms.shared.allocation import AllAgents
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import ProtocolError, SettingError
 from collabtop.testing import ConstantArms, check_algorithm, check_run
 
@@ -235,12 +236,11 @@ class Faulty(ct.Algorithm):
     def pick(self, means: Any, problem: ct.Problem, rng: np.random.Generator) -> Any:
         return np.lexsort((rng.random(problem.n), -means))[: problem.m]
 
-    def run(self, team: ct.Team, problem: ct.Problem, rng: np.random.Generator) -> ct.Scoreboard:
-        board, arms, times = ct.Scoreboard(problem.n), np.arange(problem.n), self.times(problem)
-        team.begin_round("shared", live=problem.n)
-        board.add(arms, pull_each(team, arms, times, all_live=True), times * team.agents)
+    def run(self, coordinator: Coordinator, problem: ct.Problem, rng: np.random.Generator) -> None:
+        board, arms, times = coordinator.scoreboard, np.arange(problem.n), self.times(problem)
+        coordinator.begin_round("shared", live=problem.n)
+        board.add(arms, *AllAgents(coordinator).pull(arms, times, all_live=True))
         board.accept(self.pick(board.means(arms), problem, rng), round=0, phase="shared")
-        return board
 
 
 class SecondBest(Faulty):
@@ -287,17 +287,16 @@ class RefusesEverything(Faulty):
 
 
 class ReportsPullsNeverMade(Faulty):
-    def run(self, team, problem, rng):
-        board = super().run(team, problem, rng)
-        board.add(np.array([0]), np.zeros(1), 1)
-        return board
+    def run(self, coordinator, problem, rng):
+        super().run(coordinator, problem, rng)
+        coordinator.scoreboard.add(np.array([0]), np.zeros(1), 1)
 
 
 class NamesARoundThatNeverWas(Faulty):
-    def run(self, team, problem, rng):
-        board = super().run(team, problem, rng)
+    def run(self, coordinator, problem, rng):
+        super().run(coordinator, problem, rng)
+        board = coordinator.scoreboard
         board.reject(np.flatnonzero(board._verdicts == 0), round=1, phase="shared")
-        return board
 
 
 class SaysMoreThanItPromises(Faulty):

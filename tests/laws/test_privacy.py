@@ -190,7 +190,7 @@ def test_accepted_arms_are_handed_over_with_their_means(run):
 
 def test_what_the_agents_saw_is_no_part_of_what_makes_results_equal():
     class Secretive(ct.LocalTeam):
-        def seen(self):
+        def observed(self):
             return None
 
     arms = ct.BernoulliArms([0.9, 0.5, 0.4, 0.3])

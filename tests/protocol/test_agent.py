@@ -8,7 +8,8 @@ import pytest
 import collabtop as ct
 from collabtop.errors import ProtocolError
 from collabtop.protocol import messages as say
-from collabtop.protocol.agent import Agent, Setup
+from collabtop.protocol.agent import Agent
+from collabtop.protocol.setup import Setup
 from collabtop.testing import ConstantArms
 
 MEANS = [0.0, 0.25, 0.5, 0.75, 1.0]

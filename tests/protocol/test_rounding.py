@@ -12,10 +12,11 @@ from hypothesis.extra import numpy as npst
 
 from collabtop.problem import Problem
 from collabtop.protocol import ledger, wire
-from collabtop.protocol.agent import Agent, Setup
+from collabtop.protocol.agent import Agent
 from collabtop.protocol.messages import CoarseMeans, PullOpen, Request
 from collabtop.protocol.packing import Packed
 from collabtop.protocol.rounding import NoiseGauge, coarse_means
+from collabtop.protocol.setup import Setup
 from collabtop.testing import ConstantArms, words_on_wire
 
 flags = npst.arrays(np.bool_, st.integers(0, 40))

@@ -1,14 +1,15 @@
 """The four figures: what they show, and that they can be read."""
 
 import io
+from itertools import combinations
 
 import matplotlib as mpl
+import msgspec
 import pytest
 
-from collabtop.reproduction.evidence import KZZ
+from collabtop.reproduction.evidence import KZZ, paper_name
 from collabtop.reproduction.experiments import figure_plans
 from collabtop.reproduction.figures import describe, panel_points, paper_figure
-from collabtop.reproduction.names import paper_name
 from collabtop.reproduction.render import rendered_figures
 from tests.support.made_up_evidence import made_up_evidence
 
@@ -55,16 +56,16 @@ def test_the_legend_names_the_algorithms_as_the_paper_does(plan, evidence):
 
 def test_lines_differ_in_more_than_colour(plan, evidence):
     for axes in paper_figure(plan, evidence()).axes:
-        looks = [(line.get_marker(), line.get_linestyle()) for line, *_ in axes.containers]
-        assert len(set(looks)) == len(looks) == 3
+        styles = [(line.get_marker(), line.get_linestyle()) for line, *_ in axes.containers]
+        assert len(set(styles)) == len(styles) == 3
 
 
 def test_the_heights_are_the_points(evidence):
-    found = evidence()
+    measured = evidence()
     plan = PLANS[0]
-    axes = paper_figure(plan, found).axes[2]
+    axes = paper_figure(plan, measured).axes[2]
     heights = {container.get_label(): list(container[0].get_ydata()) for container in axes.containers}
-    assert heights["KZZ"] == [point.words_mean for point in panel_points(plan.panels[2], KZZ, found)]
+    assert heights["KZZ"] == [point.words_mean for point in panel_points(plan.panels[2], KZZ, measured)]
 
 
 def test_no_text_overlaps_another(plan, evidence):
@@ -76,9 +77,9 @@ def test_no_text_overlaps_another(plan, evidence):
             shown = [
                 text.get_window_extent() for text in texts if axes.bbox.padded(30).overlaps(text.get_window_extent())
             ]
-            assert not any(one.overlaps(two) for place, one in enumerate(shown) for two in shown[:place])
+            assert not any(a.overlaps(b) for a, b in combinations(shown, 2))
     boxes = [axes.get_tightbbox() for axes in figure.axes] + [legend.get_window_extent() for legend in figure.legends]
-    assert not any(one.overlaps(two) for place, one in enumerate(boxes) for two in boxes[:place])
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
 def test_axes_of_words_have_labels_below_the_lowest_and_above_the_highest_line(plan, evidence):
@@ -93,9 +94,9 @@ def test_axes_of_words_have_labels_below_the_lowest_and_above_the_highest_line(p
 
 
 @pytest.mark.slow
-def test_figures_are_the_same_bytes_each_time_whatever_draws_them(evidence):
-    found = evidence()
-    alone, shared = (rendered_figures(PLANS[2:], found, jobs=jobs) for jobs in (1, 2))
+def test_figures_are_the_same_bytes_with_any_number_of_processes(evidence):
+    measured = evidence()
+    alone, shared = (rendered_figures(PLANS[2:], measured, jobs=jobs) for jobs in (1, 2))
     assert [figure.files for figure in alone] == [figure.files for figure in shared]
     assert alone[0].files["svg"].startswith(b"<?xml")
     assert alone[0].files["pdf"].startswith(b"%PDF")
@@ -108,18 +109,18 @@ def test_drawing_leaves_matplotlibs_global_state_alone(evidence):
     assert dict(mpl.rcParams) == before
 
 
-def test_a_figure_in_words_says_where_lines_begin_and_end(evidence):
+def test_the_text_alternative_gives_the_first_and_last_value_of_each_line(evidence):
     text = describe(PLANS[0], evidence())
     assert text.startswith("Figure 1. Performance of algorithms for top-1 arm identification, IID data.")
     assert "KZZ from 0.60 to 0.00" in text
     assert "KZZ from 20,000 words" in text.replace("20,001", "20,000").replace("20,000.5", "20,000")
 
 
-def test_an_algorithm_that_the_paper_does_not_know_gets_a_name_too():
+def test_an_algorithm_that_is_not_in_the_paper_gets_a_name_too():
     assert paper_name("frugal-top") == "FrugalTop"
     assert paper_name("mine", "full") == "Mine, full schedule"
 
 
 def test_a_panel_without_points_is_drawn_empty(evidence):
-    found = evidence()
-    paper_figure(PLANS[1], type(found)(points=(), arms=found.arms)).savefig(io.BytesIO(), format="png")
+    empty = msgspec.structs.replace(evidence(), points=())
+    paper_figure(PLANS[1], empty).savefig(io.BytesIO(), format="png")

@@ -69,7 +69,7 @@ def test_any_byte_changed_in_the_middle_is_noticed(path):
             with suppress(ct.FileError):
                 assert read_log(path) == RECORDS[:2]
         else:
-            with pytest.raises(ct.FileError, match=r"damaged|no checkpoint"):
+            with pytest.raises(ct.FileError, match=r"damaged|not a collabtop log|has log format"):
                 read_log(path)
 
 
@@ -77,7 +77,7 @@ def test_a_file_that_is_no_log_is_refused_and_left_alone(tmp_path):
     path = tmp_path / "thesis.txt"
     path.write_text("All is well.")
     for use in (read_log, RunLog):
-        with pytest.raises(ct.FileError, match="is no checkpoint of collabtop"):
+        with pytest.raises(ct.FileError, match="is not a collabtop log"):
             use(path)
     assert path.read_text() == "All is well."
 
@@ -103,7 +103,8 @@ def test_a_second_process_is_kept_out(path):
 def test_a_full_disk_is_said_and_what_was_written_stays(tmp_path):
     script = (
         "import resource, signal, sys\n"
-        "from collabtop.runlog.file import RunLog, Finished\n"
+        "from collabtop.runlog.file import RunLog\n"
+        "from collabtop.runlog.format import Finished\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "log = RunLog(sys.argv[1])\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))\n"
@@ -112,7 +113,7 @@ def test_a_full_disk_is_said_and_what_was_written_stays(tmp_path):
     path = tmp_path / "run.ctlog"
     ended = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=False)
     assert "CheckpointError: checkpoint" in ended.stderr
-    assert "resume goes on from there" in ended.stderr
+    assert "completed pulls are kept" in ended.stderr
     assert set(map(repr, read_log(path))) == {"Finished(top=[7])"}
 
 

@@ -89,7 +89,7 @@ def test_a_budget_that_cannot_work_is_refused_before_a_pull_and_says_what_would(
     [
         ({}, "give exactly one of horizon, budget and confidence: none was given"),
         ({"horizon": 10, "budget": 10}, "horizon and budget were given"),
-        ({"horizon": 100, "cost": 2}, "cost goes with budget"),
+        ({"horizon": 100, "cost": 2}, "cost= only applies with budget="),
         ({"budget": 0}, "budget is 0, but a positive number is needed"),
         ({"budget": float("nan")}, "budget is nan"),
         ({"budget": "all"}, "budget is 'all'"),

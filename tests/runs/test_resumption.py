@@ -84,7 +84,9 @@ def test_skipped_and_zeroed_pulls_are_remembered_and_stay_what_they_were(failure
         again = ct.resume(path, pull=never, policy=policy)
         assert (again, again.failures) == (whole, whole.failures)
     assert sum(again.failures.values()) > 3
-    with pytest.raises(ct.FileError, match=f"treated as failures='{failures}' says, so '{other}' cannot go on"):
+    with pytest.raises(
+        ct.FileError, match=f"handled with failures='{failures}', so the run cannot continue with failures='{other}'"
+    ):
         ct.resume(path, pull=flaky, policy=ct.PullPolicy(failures=other))
 
 
@@ -225,5 +227,5 @@ def test_an_exchange_that_comes_out_differently_is_noticed(path):
             record = Exchange(1, record.messages, record.requests, [(0, 99, 0)])
         log.append(record)
     log.close()
-    with pytest.raises(ct.FileError, match="does not fit: exchange 1 came out differently"):
+    with pytest.raises(ct.FileError, match="does not fit this run: exchange 1 came out differently"):
         ct.resume(path, pull=score)

@@ -98,7 +98,7 @@ def test_workers_end_by_themselves_when_their_parent_is_killed(tmp_path):
     with started(tmp_path / "out", jobs=3) as child:
         workers = wait_for(lambda: children(child.pid), "no worker came up")
         child.kill()
-    wait_for(lambda: not any(is_alive(worker) for worker in workers), "a worker agents_outlive_run its parent")
+    wait_for(lambda: not any(is_alive(worker) for worker in workers), "a worker outlived its parent")
 
 
 def wait_for(condition, complaint, seconds=20):

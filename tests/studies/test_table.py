@@ -1,39 +1,20 @@
 """What a study's rows add up to, and the files they are kept in."""
 
 import csv
+import sys
 
 import polars
 import pytest
 
 import collabtop as ct
-from collabtop.studies.table import Row, wilson, write_whole
+from collabtop.stats import wilson_interval
+from collabtop.studies.table import Row, write_whole
 
 
 @pytest.fixture(scope="module")
 def table():
     arms = {"hard, by name": ct.BernoulliArms([0.6, 0.5, 0.4, 0.3])}
     return ct.Study(arms=arms, algorithms=["kzz", "uniform"], agents=2, horizon=[8, 16], runs=25, seed=5).run(jobs=1)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "runs", "low", "high"),
-    [  # Wilson 1927, as tabulated by Newcombe 1998 (Statistics in Medicine 17, table I)
-        (81, 263, 0.2553, 0.3662),
-        (15, 148, 0.0624, 0.1605),
-        (0, 20, 0.0000, 0.1611),
-        (1, 29, 0.0061, 0.1718),
-    ],
-)
-def test_wilson_intervals_are_those_of_the_literature(wrong, runs, low, high):
-    assert wilson(wrong, runs) == pytest.approx((low, high), abs=5e-5)
-
-
-def test_wilson_intervals_mirror_and_stay_within_0_and_1():
-    assert wilson(0, 7)[0] == 0
-    assert wilson(7, 7)[1] == 1
-    assert wilson(2, 9) == pytest.approx([1 - end for end in reversed(wilson(7, 9))])
-    with pytest.raises(ct.InputError, match="runs is 0"):
-        wilson(0, 0)
 
 
 def test_points_are_means_and_deviations_of_their_rows(table):
@@ -44,7 +25,7 @@ def test_points_are_means_and_deviations_of_their_rows(table):
         rows = frame.filter(polars.col("algorithm") == point.algorithm, polars.col("horizon") == point.horizon)
         assert point.wrong == (~rows["correct"]).sum()
         assert point.error == point.wrong / point.runs
-        assert (point.error_low, point.error_high) == wilson(point.wrong, point.runs)
+        assert (point.error_low, point.error_high) == wilson_interval(point.wrong / point.runs, point.runs)
         for name in ("words", "bits", "round_trips", "time"):
             assert getattr(point, f"{name}_mean") == pytest.approx(rows[name].mean())
             assert getattr(point, f"{name}_sd") == pytest.approx(rows[name].std())
@@ -67,6 +48,12 @@ def test_parquet_has_the_same_rows(table, tmp_path):
     assert frame.columns == list(Row.__struct_fields__)
     assert frame["correct"].dtype == polars.Boolean
     assert frame["seed"].to_list() == [row.seed for row in table.rows]
+
+
+def test_without_polars_parquet_is_refused_with_what_to_install(table, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(ct.InputError, match=r"^Parquet needs polars, .*: pip install 'collabtop\[parq"):
+        table.to_parquet(tmp_path / "rows.parquet")
 
 
 def test_a_csv_that_is_no_study_is_named_with_its_line(tmp_path):

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 import collabtop as ct
-from collabtop.protocol.agent import Setup
 from collabtop.protocol.messages import Reply, Request
+from collabtop.protocol.setup import Setup
 from collabtop.teams.sites.validation import PublicState
 
 N, AGENTS = 60, 3
@@ -35,8 +35,8 @@ class Exchange(NamedTuple):
 
 
 class _Listening(ct.LocalTeam):
-    def open(self, arms, setup):
-        super().open(arms, setup)
+    def open(self, arms, setup, recorder):
+        super().open(arms, setup, recorder)
         self.setup = setup
         self.heard = [[] for _ in range(setup.problem.agents)]
         self.states = [PublicState(agent, setup.problem) for agent in range(setup.problem.agents)]

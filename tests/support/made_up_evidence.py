@@ -1,4 +1,4 @@
-"""Rows of runs that never were, and evidence made of them."""
+"""Made-up rows of a study, and evidence built from them."""
 
 import collabtop as ct
 from collabtop.reproduction.evidence import FULL, FULL_NON_IID, KZZ, PRINTED, PRINTED_NON_IID, UNIFORM, Evidence
@@ -13,7 +13,7 @@ ARMS = {
 
 
 def made_up_rows(line, arms, m, agents, horizon, *, wrong, runs=100, words=1_000, bits=None):
-    """Rows of runs that never were: so many wrong, words that differ by 1 from run to run."""
+    """Made-up rows with the given number of wrong runs; words alternate between two neighbouring values."""
     options = options_text({} if line.schedule is None else {"schedule": line.schedule})
     return [
         Row(
@@ -37,9 +37,9 @@ def made_up_rows(line, arms, m, agents, horizon, *, wrong, runs=100, words=1_000
 
 
 def made_up_evidence(change=lambda *_: {}, runs=100, **rest):
-    """Evidence in which every statement holds, unless some of its rows are changed.
+    """Evidence in which every statement holds unless rows are changed.
 
-    `change(line, arms, m, agents, horizon)` returns what is to be different about a point.
+    `change(line, arms, m, agents, horizon)` returns the arguments of `made_up_rows` to change at a point.
     """
     rows = []
     for line, words in ((PRINTED, 100), (FULL, 100), (KZZ, 2_000)):

@@ -18,10 +18,10 @@ class ThreadSites(ct.SitesTeam):
         self.errors = []
         self.threads = []
 
-    def open(self, arms, setup):
+    def open(self, arms, setup, recorder):
         names = [f"site{number}" for number in range(setup.problem.agents)]
         super().__init__(names, listen="localhost:0", cert=self.certs / "coordinator.pem", **self.settings)
-        super().open(arms, setup)
+        super().open(arms, setup, recorder)
         self.threads = [threading.Thread(target=self._join, args=[name, arms]) for name in names]
         for thread in self.threads:
             thread.start()
@@ -35,7 +35,6 @@ class ThreadSites(ct.SitesTeam):
     def _join(self, name, arms, **more):
         try:
             settings = {"journal": self.journals and self.journals / name, "give_up": 1, "min_batch": self.min_batch}
-            source = getattr(arms, "source", arms)
-            ct.join(f"localhost:{self.port}", source, cert=self.certs / f"{name}.pem", **(settings | self.joins | more))
+            ct.join(f"localhost:{self.port}", arms, cert=self.certs / f"{name}.pem", **(settings | self.joins | more))
         except Exception as error:
             self.errors.append(error)

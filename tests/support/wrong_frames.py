@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from collabtop.algorithms.registry import available_algorithms
 from collabtop.protocol import wire
-from collabtop.protocol.agent import Setup
 from collabtop.protocol.messages import Request
+from collabtop.protocol.setup import Setup
 from collabtop.teams.remote.envelope import SealedRequest, seal_reply, seal_requests
 from collabtop.teams.sites.frames import Answer, Ask, Declined, Done, Failed, Hello, Ready, Refused, Welcome, encode
 from collabtop.teams.sites.validation import _ANSWERS, _QUESTIONS

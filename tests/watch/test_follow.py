@@ -69,7 +69,7 @@ def test_another_log_under_the_same_name_is_read_from_its_beginning(log, tmp_pat
 def test_what_is_no_log_is_refused(tmp_path):
     path = tmp_path / "run.ctlog"
     path.write_text("a diary")
-    with pytest.raises(ct.FileError, match="no checkpoint"):
+    with pytest.raises(ct.FileError, match="is not a collabtop log"):
         LogFollower(path).read()
 
 

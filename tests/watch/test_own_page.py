@@ -192,6 +192,6 @@ def test_after_somebody_ended_the_page_the_next_run_has_a_new_one(pages, end, lo
 
 
 def test_without_the_extra_it_says_which(monkeypatch):
-    monkeypatch.setattr("collabtop.runs.watch_page.find_spec", lambda name: None)
-    with pytest.raises(ct.InputError, match=r"pip install 'collabtop\[watch\]'"):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(ct.InputError, match=r"the page needs uvicorn, .*: pip install 'collabtop\[watch\]'"):
         ct.identify(ct.BernoulliArms([0.2, 0.9]), 1, agents=2, horizon=90, watch=True)

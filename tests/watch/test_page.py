@@ -11,9 +11,9 @@ import pytest
 from playwright.sync_api import expect
 
 import collabtop as ct
-from collabtop.display.result_table import interval
 from collabtop.runlog.file import RunLog
 from collabtop.runlog.format import AgentStatus
+from collabtop.stats import wilson_interval
 from tests.support.browser import browser, live_run, serve, tab
 from tests.support.partial_log import half
 
@@ -143,7 +143,7 @@ def test_candidates_can_be_gone_through_with_the_keyboard_alone(tab, serve, fini
     assert tab.evaluate("document.activeElement.id") == "candidates"
     tab.keyboard.press("ArrowRight")
     best = result.estimates[result.top_indices[0]]
-    low, high = interval(best.mean, best.pulls)
+    low, high = wilson_interval(best.mean, best.pulls)
     said = f"place 1, mean {best.mean:.4f}, 95% interval {low:.4f} to {high:.4f}, {best.pulls:,} pulls, accepted."
     expect(tab.locator("#readout")).to_have_text(f"{result.top[0]}: {said}")
     tab.keyboard.press("End")
@@ -297,7 +297,7 @@ def test_the_intervals_on_the_page_are_those_of_the_table(tab, serve, finished):
     tab.goto(serve(finished[0]) + "runs/films.ctlog")
     for mean, pulls in [(0.5, 100), (0.0, 3), (1.0, 7), (0.123, 100_000), (0.9, 1)]:
         script = f"import('/page/words.js').then(words => words.interval({mean}, {pulls}))"
-        assert tab.evaluate(script) == pytest.approx(interval(mean, pulls), abs=1e-12)
+        assert tab.evaluate(script) == pytest.approx(wilson_interval(mean, pulls), abs=1e-12)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -139,11 +140,11 @@ def test_beside_a_run_stands_its_own_rival_also_if_that_of_the_log_before_is_fou
     path = tmp_path / "run.ctlog"
     threads, may_go_on = [], threading.Event()
 
-    def slow_at_first(header, *, iid):
+    def slow_at_first(header):
         threads.append(threading.current_thread())
         if header.horizon == 4_000:
             may_go_on.wait(10)
-        return rival_of(header, iid=iid)
+        return rival_of(header)
 
     monkeypatch.setattr("collabtop.watch.runs.rival_of", slow_at_first)
     logged(path)
@@ -152,10 +153,11 @@ def test_beside_a_run_stands_its_own_rival_also_if_that_of_the_log_before_is_fou
     (tmp_path / "other.ctlog").replace(path)
     run._read_at = 0.0
     run.read_on(closer=True)
-    while run.rival is None:
-        pass
+    deadline = time.monotonic() + 30
+    while run.rival is None and time.monotonic() < deadline:
+        time.sleep(0.01)
     may_go_on.set()
     for thread in threads:
         thread.join(10)
     assert len(threads) == 2
-    assert run.rival == rival_of(run.header, iid=True)
+    assert run.rival == rival_of(run.header)

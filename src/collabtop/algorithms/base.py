@@ -8,32 +8,33 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from collabtop.coordination.scoreboard import Scoreboard
-from collabtop.coordination.team import Team
+from collabtop.arms.draws import coordinator_rng
+from collabtop.coordination.coordinator import Coordinator
+from collabtop.errors import ProtocolError
 from collabtop.problem import Problem
+from collabtop.protocol.setup import Setup
 
 
 @dataclass(frozen=True)
 class Algorithm(ABC):
-    """A way to find the best m of n arms with a team; its dataclass fields are its options.
+    """A way to find the best m of n arms with a coordinator; its dataclass fields are its options.
 
     A subclass writes `run`, and where the defaults do not fit `smallest_horizon` and `check`.
     `collabtop.testing.check_algorithm` tells whether it keeps the laws.
 
     >>> import numpy as np, collabtop as ct
     >>> from dataclasses import dataclass
-    >>> from collabtop.algorithms.shared.allocation import pull_each
+    >>> from collabtop.algorithms.shared.allocation import AllAgents
     >>> @dataclass(frozen=True)
     ... class OnePullEach(ct.Algorithm):
     ...     name = "one-pull-each"
     ...     def smallest_horizon(self, problem):
     ...         return problem.n
-    ...     def run(self, team, problem, rng):
-    ...         board, arms = ct.Scoreboard(problem.n), np.arange(problem.n)
-    ...         team.begin_round("shared", live=problem.n)
-    ...         board.add(arms, pull_each(team, arms, times=1, all_live=True), team.agents)
+    ...     def run(self, coordinator, problem, rng):
+    ...         board, arms = coordinator.scoreboard, np.arange(problem.n)
+    ...         coordinator.begin_round("shared", live=problem.n)
+    ...         board.add(arms, *AllAgents(coordinator).pull(arms, times=1, all_live=True))
     ...         board.accept(np.argsort(-board.means(arms))[:problem.m], round=0, phase="shared")
-    ...         return board
     >>> ct.identify(ct.BernoulliArms([1.0, 0.0, 0.0]), m=1, agents=2, horizon=3, algorithm=OnePullEach()).top
     [0]
     """
@@ -42,12 +43,23 @@ class Algorithm(ABC):
     """What the algorithm is called in results."""
     iid_only: ClassVar[bool] = False
     """Whether it relies on all agents seeing the same distributions."""
+    stops_early: ClassVar[bool] = False
+    """Whether it stops as soon as the answer is right with its option `confidence`, and the horizon is only a limit."""
     survives_loss: ClassVar[bool] = False
     """Whether it can go on when agents are lost for good in the middle of a run."""
 
     @abstractmethod
-    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
-        """Find the best `problem.m` arms, 0 < m <= n / 2; all chance comes from `rng`."""
+    def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
+        """Accept the best `problem.m` arms (0 < m <= n / 2) on the scoreboard; all chance comes from `rng`."""
+
+    def solve(self, coordinator: Coordinator, setup: Setup) -> None:
+        """Run, reject the arms that are left, and check that exactly m arms were accepted."""
+        board, problem = coordinator.scoreboard, setup.problem
+        if problem.m:  # else all arms are wanted, and there is nothing to find out
+            self.run(coordinator, problem, coordinator_rng(setup.seed))
+        board.reject_rest()
+        if board.accepted != problem.m:
+            raise ProtocolError(f"{self.title} accepted {board.accepted} arms instead of {problem.m}")
 
     def smallest_horizon(self, problem: Problem) -> int:
         """The smallest horizon that works for these n, m and agents, whatever chance does."""

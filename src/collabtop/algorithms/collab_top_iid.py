@@ -10,11 +10,11 @@ import numpy as np
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import pull_balanced
 from collabtop.algorithms.shared.collab_search import collab_search
-from collabtop.algorithms.shared.elimination import settle, settle_rest
+from collabtop.algorithms.shared.elimination import eliminate, settle_rest
 from collabtop.algorithms.shared.recovery import reclaim_hands, scheduled_pulls
 from collabtop.algorithms.shared.schedules import SCHEDULES, Schedule, ScheduleName
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.coordination.scoreboard import Scoreboard
-from collabtop.coordination.team import Team
 from collabtop.errors import AgentsGoneError, InputError
 from collabtop.problem import Problem
 from collabtop.protocol import hashing
@@ -53,7 +53,7 @@ class CollabTopIID(Algorithm):
 
     def __post_init__(self) -> None:
         if self.schedule not in tuple(SCHEDULES):  # compared, not hashed, whatever it is
-            raise InputError(f"schedule is {self.schedule!r}, but {sorted(SCHEDULES)} are known")
+            raise InputError(f"schedule is {self.schedule!r}, but {sorted(SCHEDULES)} are known", argument="schedule")
 
     def smallest_horizon(self, problem: Problem) -> int:
         """Every arm is pulled once before the first elimination, whatever the hash deals."""
@@ -63,28 +63,28 @@ class CollabTopIID(Algorithm):
         """What the schedule allows, if the dearest arms stay open longest."""
         return SCHEDULES[self.schedule].most_pulls(problem)
 
-    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+    def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Algorithm 1: local rounds while the hands are balanced, then shared rounds."""
         schedule = SCHEDULES[self.schedule](problem)
         sizes = schedule.sizes  # n_0, ..., n_R
-        board, live = Scoreboard(problem.n), np.arange(problem.n)  # I_0
+        board, live = coordinator.scoreboard, np.arange(problem.n)  # I_0
 
         coefficients = draw_coefficients(problem.n, rng)
         r, to_accept, phase = 0, problem.m, "local"  # m_0
         try:
-            hands = [held.size for held in team.ask_all(Deal(coefficients), Held)]  # |I_0^k|
+            hands = [held.size for held in coordinator.ask_all(Deal(coefficients), Held)]  # |I_0^k|
             while 0 < to_accept < sizes[r] and balanced(hands):
-                team.begin_round(phase, live=sizes[r])
-                hands, accepted = local_elim(team, schedule, r, hands, to_accept, rng)
+                coordinator.begin_round(phase, live=sizes[r])
+                hands, accepted = local_elim(coordinator, schedule, r, hands, to_accept, rng)
                 r, to_accept = r + 1, to_accept - accepted
             if r > 0:
-                live = hand_over(team, schedule, board, open_arms=to_accept > 0)
+                live = hand_over(coordinator, schedule, board, open_arms=to_accept > 0)
         except AgentsGoneError:
             live = reclaim_hands(
-                team,
+                coordinator,
                 board,
                 schedule.pulls_so_far,
-                lambda: hand_over(team, schedule, board, open_arms=True),
+                lambda: hand_over(coordinator, schedule, board, open_arms=True),
                 lambda agent: hashing.hand(coefficients, problem.n, problem.agents, agent),
             )
             to_accept = problem.m - board.accepted
@@ -92,11 +92,10 @@ class CollabTopIID(Algorithm):
 
         while 0 < to_accept < len(live):
             phase = "shared"
-            team.begin_round(phase, live=len(live))
-            live = global_elim(team, schedule, board, r, live, to_accept, rng)
+            coordinator.begin_round(phase, live=len(live))
+            live = global_elim(coordinator, schedule, board, r, live, to_accept, rng)
             r, to_accept = r + 1, problem.m - board.accepted
         settle_rest(board, live, to_accept, r - 1, phase)
-        return board
 
 
 def balanced(hands: list[int]) -> bool:
@@ -109,14 +108,14 @@ def balanced(hands: list[int]) -> bool:
 
 
 def local_elim(
-    team: Team, schedule: Schedule, r: int, hands: list[int], to_accept: int, rng: np.random.Generator
+    coordinator: Coordinator, schedule: Schedule, r: int, hands: list[int], to_accept: int, rng: np.random.Generator
 ) -> tuple[list[int], int]:
     """Algorithm 2, LocalElim(r): agents settle arms on their own; the coordinator learns numbers only."""
     free = ("times",) if schedule.known else ()
-    team.tell_all(PullHand(schedule.local(r, hands), free=free))
+    coordinator.tell_all(PullHand(schedule.local(r, hands), free=free))
     # The value just below the border is that of sigma_r(m_r + 1), the next one that of sigma_r(m_r).
-    border = collab_search(team, hands, sum(hands) - to_accept, rng, rank_is_known=r == 0)
-    team.tell(
+    border = collab_search(coordinator, hands, sum(hands) - to_accept, rng, rank_is_known=r == 0)
+    coordinator.tell(
         {
             k: Border(upper=border.next, lower=border.last, top=held - below)
             for k, (held, below) in enumerate(zip(hands, border.below, strict=True))
@@ -124,17 +123,17 @@ def local_elim(
     )
     keep = schedule.sizes[r + 1]  # n_{r+1}
     if keep:
-        hands = collab_search(team, hands, keep, rng, rank_is_known=True).below  # |I_{r+1}^k|
+        hands = collab_search(coordinator, hands, keep, rng, rank_is_known=True).below  # |I_{r+1}^k|
     else:
         hands = [0] * len(hands)
-    settled = team.ask({k: Cut(held) for k, held in enumerate(hands)}, Accepted)
+    settled = coordinator.ask({k: Cut(held) for k, held in enumerate(hands)}, Accepted)
     return hands, sum(answer.count for answer in settled.values())  # |A_r|
 
 
-def hand_over(team: Team, schedule: Schedule, board: Scoreboard, *, open_arms: bool) -> Ints:
+def hand_over(coordinator: Coordinator, schedule: Schedule, board: Scoreboard, *, open_arms: bool) -> Ints:
     """Lines 9 and 10: agents hand over I_r^k, if anything is left to decide, and Q_r^k, with their means."""
     question = HandOver(open_arms, schedule.used, free=("used",) if schedule.known else ())
-    hands = team.ask_all(question, Hand)
+    hands = coordinator.ask_all(question, Hand)
     pulls = schedule.pulls_so_far
     live = np.concatenate([hand.arms for hand in hands])  # I_r
     board.add(live, np.concatenate([hand.means for hand in hands]) * pulls, pulls)
@@ -144,7 +143,7 @@ def hand_over(team: Team, schedule: Schedule, board: Scoreboard, *, open_arms: b
 
 
 def global_elim(
-    team: Team,
+    coordinator: Coordinator,
     schedule: Schedule,
     board: Scoreboard,
     r: int,
@@ -153,9 +152,6 @@ def global_elim(
     rng: np.random.Generator,
 ) -> Ints:
     """Algorithm 3, GlobalElim(r): agents pull what they are dealt, the coordinator settles arms."""
-    pulls = scheduled_pulls(team, schedule, r, len(live))
-    board.add(live, pull_balanced(team, live, pulls, all_live=r == 0), pulls)
-    settled = settle(live, board.means(live), to_accept, schedule.sizes[r + 1], rng)
-    board.accept(settled.accepted, r, "shared")
-    board.reject(settled.rejected, r, "shared")
-    return settled.live  # I_{r+1}
+    pulls = scheduled_pulls(coordinator, schedule, r, len(live))
+    board.add(live, pull_balanced(coordinator, live, pulls, all_live=r == 0), pulls)
+    return eliminate(board, live, to_accept, schedule.sizes[r + 1], r, "shared", rng)  # I_{r+1}

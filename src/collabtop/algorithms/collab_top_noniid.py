@@ -9,11 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.shared.elimination import settle, settle_rest
-from collabtop.algorithms.shared.everyone import Everyone
+from collabtop.algorithms.shared.allocation import AllAgents
+from collabtop.algorithms.shared.elimination import eliminate, settle_rest
 from collabtop.algorithms.shared.schedules import ScheduleName, halving, smallest_that
-from collabtop.coordination.scoreboard import Scoreboard
-from collabtop.coordination.team import Team
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import InputError
 from collabtop.problem import Problem
 
@@ -38,13 +37,13 @@ class CollabTopNonIID(Algorithm):
 
     def __post_init__(self) -> None:
         if self.schedule not in ("paper", "full"):
-            raise InputError(f"schedule is {self.schedule!r}, but ['full', 'paper'] are known")
+            raise InputError(f"schedule is {self.schedule!r}, but ['full', 'paper'] are known", argument="schedule")
 
     def smallest_horizon(self, problem: Problem) -> int:
         """Every agent pulls every arm once before the first elimination."""
 
         def works(horizon: int) -> bool:
-            tried = Problem(problem.n, problem.m, problem.agents, horizon)
+            tried = problem.at_horizon(horizon)
             new = self.pulls(tried)
             return new[0] >= 1 and sum(n * t for n, t in zip(halving(tried.n), new, strict=False)) <= horizon
 
@@ -74,21 +73,18 @@ class CollabTopNonIID(Algorithm):
         """One a round with something to decide."""
         return len(_decisive(problem.n))
 
-    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+    def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Algorithm 6: pull all live arms everywhere, average, keep the half nearest to the border."""
         sizes, new = halving(problem.n), self.pulls(problem)
-        board, live = Scoreboard(problem.n), np.arange(problem.n)  # I_0
-        everyone = Everyone(team, problem.n)
+        board, live = coordinator.scoreboard, np.arange(problem.n)  # I_0
+        agents = AllAgents(coordinator)
         r, to_accept = 0, problem.m  # m_0
         while 0 < to_accept < len(live):
-            team.begin_round("shared", live=len(live))
-            board.add(live, *everyone.pull_each(live, new[r], all_live=r == 0))
-            settled = settle(live, board.means(live), to_accept, sizes[r + 1], rng)
-            board.accept(settled.accepted, r, "shared")
-            board.reject(settled.rejected, r, "shared")
-            r, live, to_accept = r + 1, settled.live, problem.m - board.accepted
+            coordinator.begin_round("shared", live=len(live))
+            board.add(live, *agents.pull(live, new[r], all_live=r == 0))
+            live = eliminate(board, live, to_accept, sizes[r + 1], r, "shared", rng)
+            r, to_accept = r + 1, problem.m - board.accepted
         settle_rest(board, live, to_accept, r - 1, "shared")
-        return board
 
 
 def _decisive(n: int) -> list[int]:

@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.shared.allocation import balanced_time, pull_balanced, pull_open
+from collabtop.algorithms.shared.allocation import AllAgents, balanced_time, pull_balanced
 from collabtop.algorithms.shared.elimination import smallest
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.coordination.scoreboard import Scoreboard
-from collabtop.coordination.team import Team
 from collabtop.errors import InputError
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags, Ints, OpenArms, Reals
@@ -28,6 +28,7 @@ _GROWTH = 1.25
 class _Race(Algorithm):
     """What the two settings share: pull all open arms, settle those whose intervals are clear of the border."""
 
+    stops_early: ClassVar[bool] = True
     confidence: float = 0.95
     tolerance: float = 0.0
 
@@ -35,7 +36,9 @@ class _Race(Algorithm):
         check_confidence(self.confidence, self.tolerance)
 
     @abstractmethod
-    def _pull(self, team: Team, live: Ints, survived: Flags | None, times: int, *, cut_short: bool) -> Reals:
+    def _pull(
+        self, coordinator: Coordinator, live: Ints, survived: Flags | None, times: int, *, cut_short: bool
+    ) -> Reals:
         """Pull each open arm `times` times, and add up; only a round cut short has to say how many times that is."""
 
     @abstractmethod
@@ -46,30 +49,29 @@ class _Race(Algorithm):
     def _per_arm(self, times: int, agents: int) -> int:
         """Pulls that an arm then gets in all."""
 
-    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+    def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Race until all is settled, or the horizon is used up."""
-        board, live = Scoreboard(problem.n), np.arange(problem.n)
+        board, live = coordinator.scoreboard, np.arange(problem.n)
         survived: Flags | None = None
         r, to_accept, left = 0, problem.m, problem.horizon
         while 0 < to_accept < len(live):
             planned = times_before(r + 1) - times_before(r)
-            new = self._affordable(planned, len(live), team.agents, left)
+            new = self._affordable(planned, len(live), coordinator.agents, left)
             if not new:
                 break
-            team.begin_round("shared", live=len(live))
-            sums = self._pull(team, live, survived, new, cut_short=new < planned)
-            board.add(live, sums, self._per_arm(new, team.agents))
-            r, left = r + 1, left - self._time(len(live), new, team.agents)
+            coordinator.begin_round("shared", live=len(live))
+            sums = self._pull(coordinator, live, survived, new, cut_short=new < planned)
+            board.add(live, sums, self._per_arm(new, coordinator.agents))
+            r, left = r + 1, left - self._time(len(live), new, coordinator.agents)
             if new < planned:  # how many pulls it had depends on what was seen: good for a guess, not for a verdict
                 break
-            pulls = float(self._per_arm(times_before(r), team.agents))
+            pulls = float(self._per_arm(times_before(r), coordinator.agents))
             good, bad = self.verdicts(board.means(live), pulls, to_accept, r - 1, problem.n, rng)
             board.accept(live[good], r - 1, "shared")
             board.reject(live[bad], r - 1, "shared")
             survived = ~(good | bad)
             live, to_accept = live[survived], problem.m - board.accepted
         guess(board, live, to_accept, r - 1, rng)
-        return board
 
     def verdicts(
         self, means: Reals, pulls: float, to_accept: int, r: int, n: int, rng: np.random.Generator
@@ -113,13 +115,17 @@ class ConfidentTop(_Race):
         """One pull an arm."""
         return balanced_time(problem.n, 1, problem.agents)
 
-    def _pull(self, team: Team, live: Ints, survived: Flags | None, times: int, *, cut_short: bool) -> Reals:
+    def _pull(
+        self, coordinator: Coordinator, live: Ints, survived: Flags | None, times: int, *, cut_short: bool
+    ) -> Reals:
         # From the number of open arms and the round an agent knows its pulls, and at first all arms are open.
         if survived is not None or cut_short:
             free = (*(("count",) if survived is None else ()), *(() if cut_short else ("times",)))
-            busy = -(-len(live) * times // balanced_time(len(live), times, team.agents))  # the others are not asked
-            team.tell(dict.fromkeys(range(busy), OpenArms(len(live), times, free=free)))
-        return pull_balanced(team, live, times, all_live=survived is None)
+            busy = -(
+                -len(live) * times // balanced_time(len(live), times, coordinator.agents)
+            )  # the others are not asked
+            coordinator.tell(dict.fromkeys(range(busy), OpenArms(len(live), times, free=free)))
+        return pull_balanced(coordinator, live, times, all_live=survived is None)
 
     def _time(self, live: int, times: int, agents: int) -> int:
         return balanced_time(live, times, agents)
@@ -148,9 +154,12 @@ class ConfidentTopNonIID(_Race):
         """One pull an arm by every agent."""
         return problem.n
 
-    def _pull(self, team: Team, live: Ints, survived: Flags | None, times: int, *, cut_short: bool) -> Reals:
+    def _pull(
+        self, coordinator: Coordinator, live: Ints, survived: Flags | None, times: int, *, cut_short: bool
+    ) -> Reals:
         # A bitmap tells every agent how many arms are open, so all know when the time runs out.
-        return pull_open(team, len(live), survived, times, coarseness=0.0)
+        sums, _ = AllAgents(coordinator).pull_open(live, survived, times, coarseness=0.0)
+        return sums
 
     def _time(self, live: int, times: int, agents: int) -> int:
         return live * times
@@ -182,6 +191,11 @@ def guess(board: Scoreboard, live: Ints, to_accept: int, r: int, rng: np.random.
 def check_confidence(confidence: float, tolerance: float) -> None:
     """Refuse a confidence or a tolerance that cannot be."""
     if not 0 < real_number("confidence", confidence) < 1:
-        raise InputError(f"confidence is {confidence}, but a probability between 0 and 1 is needed, such as 0.95")
+        raise InputError(
+            f"confidence is {confidence}, but a probability between 0 and 1 is needed, such as 0.95",
+            argument="confidence",
+        )
     if not 0 <= real_number("tolerance", tolerance) < 1:
-        raise InputError(f"tolerance is {tolerance}, but a number of at least 0 and below 1 is needed")
+        raise InputError(
+            f"tolerance is {tolerance}, but a number of at least 0 and below 1 is needed", argument="tolerance"
+        )

@@ -10,12 +10,12 @@ import numpy as np
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import pull_balanced
-from collabtop.algorithms.shared.elimination import settle, settle_rest
+from collabtop.algorithms.shared.elimination import eliminate, settle_rest
 from collabtop.algorithms.shared.frugal_bound import frugal_round_trips_bound, frugal_words_bound
 from collabtop.algorithms.shared.frugal_plan import FrugalPlan, frugal_plan, smallest_frugal_horizon
 from collabtop.algorithms.shared.recovery import planned_pulls, reopen_arms
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.coordination.scoreboard import Scoreboard
-from collabtop.coordination.team import Team
 from collabtop.errors import InputError
 from collabtop.problem import Problem
 from collabtop.protocol import shuffling
@@ -45,11 +45,11 @@ class FrugalTop(Algorithm):
 
     def __post_init__(self) -> None:
         if not 0 < real_number("risk", self.risk) < 1:
-            raise InputError(f"risk is {self.risk}, but a probability between 0 and 1 is needed")
+            raise InputError(f"risk is {self.risk}, but a probability between 0 and 1 is needed", argument="risk")
 
     def smallest_horizon(self, problem: Problem) -> int:
         """One pull an arm before the first elimination."""
-        return smallest_frugal_horizon(problem.n, min(problem.m, problem.n - problem.m), problem.agents, self.risk)
+        return smallest_frugal_horizon(problem.n, problem.inner.m, problem.agents, self.risk)
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
         """What the plan says: all hands of a local stage, then the arms open in each shared round."""
@@ -68,12 +68,12 @@ class FrugalTop(Algorithm):
         return frugal_round_trips_bound(self._shortest(problem), self.risk)
 
     def _shortest(self, problem: Problem) -> Problem:
-        return Problem(problem.n, problem.m, problem.agents, self.smallest_horizon(problem))
+        return problem.at_horizon(self.smallest_horizon(problem))
 
-    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+    def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Local stages in one exchange, then shared rounds."""
         plan = frugal_plan(problem, self.risk)
-        board, live, to_accept = Scoreboard(problem.n), np.arange(problem.n), problem.m
+        board, live, to_accept = coordinator.scoreboard, np.arange(problem.n), problem.m
         new_pulls = [after - before for before, after in pairwise([0, *plan.shared_pulls])]
         planned = list(zip(plan.shared_sizes, new_pulls, strict=True))
         last, phase = 0, "shared"
@@ -81,28 +81,27 @@ class FrugalTop(Algorithm):
             if not 0 < to_accept < len(live):
                 break
             phase = "local" if r == 0 and plan.local_pulls else "shared"
-            team.begin_round(phase, live=len(live))
+            coordinator.begin_round(phase, live=len(live))
             if phase == "local":
-                live = prune(team, problem.n, plan, board, rng)
+                live = prune(coordinator, problem.n, plan, board, rng)
             else:
-                new = planned_pulls(team, planned[r:], len(live))
-                board.add(live, pull_balanced(team, live, new, all_live=len(live) == problem.n), new)
-            settled = settle(live, board.means(live), to_accept, keep, rng)
-            board.accept(settled.accepted, r, phase)
-            board.reject(settled.rejected, r, phase)
-            live, to_accept, last = settled.live, problem.m - board.accepted, r
+                new = planned_pulls(coordinator, planned[r:], len(live))
+                board.add(live, pull_balanced(coordinator, live, new, all_live=len(live) == problem.n), new)
+            live = eliminate(board, live, to_accept, keep, r, phase, rng)
+            to_accept, last = problem.m - board.accepted, r
         settle_rest(board, live, to_accept, last, phase)
-        return board
 
 
-def prune(team: Team, n: int, plan: FrugalPlan, board: Scoreboard, rng: np.random.Generator) -> Ints:
+def prune(coordinator: Coordinator, n: int, plan: FrugalPlan, board: Scoreboard, rng: np.random.Generator) -> Ints:
     """Agents prune their hands on their own, and pull what is left for the first comparison; what they hand over."""
     sizes = np.array([*plan.local_sizes[1:], plan.local_sizes[-1]])
     pulls = np.array([*plan.local_pulls, plan.shared_pulls[0]])
     question = Prune(int(rng.integers(2**31)), sizes, pulls, free=("sizes", "pulls"))
-    hands = team.ask_present(dict.fromkeys(team.present, question), Hand)
+    hands = coordinator.ask_present(dict.fromkeys(coordinator.present, question), Hand)
     had = plan.shared_pulls[0]
     for hand in hands.values():
         board.add(hand.arms, hand.means * had, had)
-    taken_back = reopen_arms(team, board, had, lambda agent: shuffling.hand(question.seed, n, team.agents, agent))
+    taken_back = reopen_arms(
+        coordinator, board, had, lambda agent: shuffling.hand(question.seed, n, coordinator.agents, agent)
+    )
     return np.concatenate([*(hand.arms for hand in hands.values()), taken_back])

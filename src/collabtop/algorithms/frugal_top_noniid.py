@@ -9,11 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.shared.elimination import settle, settle_rest
-from collabtop.algorithms.shared.everyone import Everyone
+from collabtop.algorithms.shared.allocation import AllAgents
+from collabtop.algorithms.shared.elimination import eliminate, settle_rest
 from collabtop.algorithms.shared.frugal_plan import noniid_plan, noniid_sizes, smallest_noniid_horizon
-from collabtop.coordination.scoreboard import Scoreboard
-from collabtop.coordination.team import Team
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import InputError
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags
@@ -40,11 +39,14 @@ class FrugalTopNonIID(Algorithm):
 
     def __post_init__(self) -> None:
         if not 0 <= real_number("coarseness", self.coarseness) < 1:
-            raise InputError(f"coarseness is {self.coarseness}, but a share of at least 0 and below 1 is needed")
+            raise InputError(
+                f"coarseness is {self.coarseness}, but a share of at least 0 and below 1 is needed",
+                argument="coarseness",
+            )
 
     def smallest_horizon(self, problem: Problem) -> int:
         """Every agent pulls every arm once before the first elimination."""
-        return smallest_noniid_horizon(problem.n, min(problem.m, problem.n - problem.m))
+        return smallest_noniid_horizon(problem.n, problem.inner.m)
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
         """What the plan says, at every agent."""
@@ -61,23 +63,20 @@ class FrugalTopNonIID(Algorithm):
         """One a round."""
         return len(noniid_sizes(problem.n))
 
-    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+    def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Pull all open arms everywhere, average, keep those nearest to the border."""
         plan = noniid_plan(problem)
-        board, live = Scoreboard(problem.n), np.arange(problem.n)
-        everyone = Everyone(team, problem.n)
-        survived: Flags | None = None  # nobody has to be told that all arms are open at first
+        board, live = coordinator.scoreboard, np.arange(problem.n)
+        agents = AllAgents(coordinator)
+        survived: Flags | None = None  # all arms are open at first, which every agent knows
         r, to_accept, so_far = 0, problem.m, 0
         for keep, pulls in zip([*plan.sizes[1:], 0], plan.pulls, strict=True):
             if not 0 < to_accept < len(live):
                 break
-            team.begin_round("shared", live=len(live))
+            coordinator.begin_round("shared", live=len(live))
             new = pulls - so_far
-            board.add(live, *everyone.pull_open(live, survived, new, self.coarseness))
-            settled = settle(live, board.means(live), to_accept, keep, rng)
-            board.accept(settled.accepted, r, "shared")
-            board.reject(settled.rejected, r, "shared")
-            survived = np.isin(live, settled.live, assume_unique=True)
-            r, live, to_accept, so_far = r + 1, settled.live, problem.m - board.accepted, pulls
+            board.add(live, *agents.pull_open(live, survived, new, self.coarseness))
+            still_live = eliminate(board, live, to_accept, keep, r, "shared", rng)
+            survived = np.isin(live, still_live, assume_unique=True)
+            r, live, to_accept, so_far = r + 1, still_live, problem.m - board.accepted, pulls
         settle_rest(board, live, to_accept, r - 1, "shared")
-        return board

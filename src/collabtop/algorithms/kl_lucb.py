@@ -11,9 +11,8 @@ import numpy as np
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.confident_top import check_confidence, guess
 from collabtop.algorithms.sar import one_agent_only
-from collabtop.algorithms.shared.allocation import pull_each
-from collabtop.coordination.scoreboard import Scoreboard
-from collabtop.coordination.team import Team
+from collabtop.algorithms.shared.allocation import AllAgents
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.problem import Problem
 from collabtop.stats import edge
 
@@ -36,6 +35,7 @@ class KLLUCB(Algorithm):
     """
 
     name: ClassVar[str] = "kl-lucb"
+    stops_early: ClassVar[bool] = True
     confidence: float = 0.95
     tolerance: float = 0.0
 
@@ -50,11 +50,12 @@ class KLLUCB(Algorithm):
         """One pull an arm."""
         return problem.n
 
-    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+    def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Pull the weakest of the best m and the strongest of the others until they are told apart."""
-        board, arms = Scoreboard(problem.n), np.arange(problem.n)
-        team.begin_round("shared", live=problem.n)
-        board.add(arms, pull_each(team, arms, 1, all_live=True), 1)
+        board, arms = coordinator.scoreboard, np.arange(problem.n)
+        agents = AllAgents(coordinator)
+        coordinator.begin_round("shared", live=problem.n)
+        board.add(arms, *agents.pull(arms, 1, all_live=True))
         pulls, lots = np.ones(problem.n), rng.random(problem.n)  # which of equal arms comes first is chance
         while True:
             means, evidence = board.means(arms), self._evidence(int(pulls.sum()), problem.n)
@@ -68,12 +69,12 @@ class KLLUCB(Algorithm):
             if high.max() <= low.min() + self.tolerance:
                 board.accept(best, 0, "shared")
                 board.reject(others, 0, "shared")
-                return board
+                return
             if pulls.sum() + 2 > problem.horizon:
                 guess(board, arms, problem.m, 0, rng)
-                return board
+                return
             pair = np.array([weakest, strongest])
-            board.add(pair, pull_each(team, pair, 1), 1)
+            board.add(pair, *agents.pull(pair, 1))
             pulls[pair] += 1
 
     def _evidence(self, time: int, n: int) -> float:

@@ -9,9 +9,8 @@ import numpy as np
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import balanced_time, pull_balanced, pull_in_turn
-from collabtop.algorithms.shared.elimination import settle, settle_rest
-from collabtop.coordination.scoreboard import Scoreboard
-from collabtop.coordination.team import Team
+from collabtop.algorithms.shared.elimination import eliminate, settle_rest
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import InputError
 from collabtop.problem import Problem
 
@@ -38,7 +37,7 @@ class KZZ(Algorithm):
 
     def __post_init__(self) -> None:
         if not isinstance(self.balanced, bool | np.bool_):
-            raise InputError(f"balanced is {self.balanced!r:.80}, but True or False is needed")
+            raise InputError(f"balanced is {self.balanced!r:.80}, but True or False is needed", argument="balanced")
 
     @property
     def title(self) -> str:
@@ -73,22 +72,19 @@ class KZZ(Algorithm):
         """One a round."""
         return len(sizes_of(problem.n)) - 1
 
-    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+    def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Halve until all is settled."""
         pull = pull_balanced if self.balanced else pull_in_turn
         sizes, alpha = sizes_of(problem.n), largest_alpha(problem)
-        board, live = Scoreboard(problem.n), np.arange(problem.n)
+        board, live = coordinator.scoreboard, np.arange(problem.n)
         r, to_accept = 0, problem.m
         while 0 < to_accept < len(live):
-            team.begin_round("shared", live=len(live))
+            coordinator.begin_round("shared", live=len(live))
             pulls = alpha // sizes[r]
-            board.add(live, pull(team, live, pulls, all_live=r == 0), pulls)
-            settled = settle(live, board.means(live), to_accept, sizes[r + 1], rng)
-            board.accept(settled.accepted, r, "shared")
-            board.reject(settled.rejected, r, "shared")
-            r, live, to_accept = r + 1, settled.live, problem.m - board.accepted
+            board.add(live, pull(coordinator, live, pulls, all_live=r == 0), pulls)
+            live = eliminate(board, live, to_accept, sizes[r + 1], r, "shared", rng)
+            r, to_accept = r + 1, problem.m - board.accepted
         settle_rest(board, live, to_accept, r - 1, "shared")
-        return board
 
 
 def sizes_of(n: int) -> list[int]:

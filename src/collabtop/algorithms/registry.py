@@ -46,6 +46,20 @@ def available_algorithms() -> list[str]:
     return list(_catalogue)
 
 
+def algorithms_where(**attributes: Any) -> list[str]:
+    """The names of algorithms whose class attributes have these values.
+
+    >>> algorithms_where(stops_early=True)
+    ['confident-top', 'confident-top-noniid', 'kl-lucb']
+    """
+
+    def fits(make: Callable[..., Algorithm]) -> bool:
+        kind = make.func if isinstance(make, partial) else make
+        return all(getattr(kind, name, None) == value for name, value in attributes.items())
+
+    return [name for name, make in _catalogue.items() if fits(make)]
+
+
 def register_algorithm(name: str, make: Callable[..., Algorithm]) -> None:
     """Make an algorithm of your own available under a name; `make` is its class.
 

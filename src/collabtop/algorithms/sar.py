@@ -10,10 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.shared.allocation import pull_each
-from collabtop.algorithms.shared.elimination import settle, settle_rest
-from collabtop.coordination.scoreboard import Scoreboard
-from collabtop.coordination.team import Team
+from collabtop.algorithms.shared.allocation import AllAgents
+from collabtop.algorithms.shared.elimination import eliminate, settle_rest
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import SettingError
 from collabtop.problem import Problem
 
@@ -53,24 +52,22 @@ class SAR(Algorithm):
         """One a phase."""
         return problem.n - 1
 
-    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+    def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Go through n - 1 phases, each of which settles one arm."""
-        board, live = Scoreboard(problem.n), np.arange(problem.n)
+        board, live = coordinator.scoreboard, np.arange(problem.n)
+        agents = AllAgents(coordinator)
         phase, so_far, to_accept = 0, 0, problem.m
         while 0 < to_accept < len(live):
             phase += 1
-            team.begin_round("shared", live=len(live))
+            coordinator.begin_round("shared", live=len(live))
             times = pulls_before(phase, problem) - so_far  # N_k - N_{k-1}
             if times:
-                board.add(live, pull_each(team, live, times, all_live=phase == 1), times)
+                board.add(live, *agents.pull(live, times, all_live=phase == 1))
             so_far += times
             keep = len(live) - 1 if phase < problem.n - 1 else 0
-            settled = settle(live, board.means(live), to_accept, keep, rng)
-            board.accept(settled.accepted, phase - 1, "shared")
-            board.reject(settled.rejected, phase - 1, "shared")
-            live, to_accept = settled.live, problem.m - board.accepted
+            live = eliminate(board, live, to_accept, keep, phase - 1, "shared", rng)
+            to_accept = problem.m - board.accepted
         settle_rest(board, live, to_accept, phase - 1, "shared")
-        return board
 
 
 def pulls_before(phase: int, problem: Problem) -> int:
@@ -91,5 +88,6 @@ def one_agent_only(algorithm: Algorithm, problem: Problem) -> None:
     if problem.agents != 1:
         raise SettingError(
             f"agents is {problem.agents}, but {algorithm.name} runs with 1 agent "
-            f"(as if agents shared for free: agents=1 with horizon={problem.horizon * problem.agents})"
+            f"(as if agents shared for free: agents=1 with horizon={problem.horizon * problem.agents})",
+            argument="agents",
         )

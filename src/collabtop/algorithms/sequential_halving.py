@@ -9,10 +9,9 @@ import numpy as np
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.sar import one_agent_only
-from collabtop.algorithms.shared.allocation import pull_each
+from collabtop.algorithms.shared.allocation import AllAgents
 from collabtop.algorithms.shared.elimination import smallest
-from collabtop.coordination.scoreboard import Scoreboard
-from collabtop.coordination.team import Team
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import SettingError
 from collabtop.problem import Problem
 
@@ -33,7 +32,9 @@ class SequentialHalving(Algorithm):
         """One agent and m = 1 only."""
         one_agent_only(self, problem)
         if problem.m != 1:
-            raise SettingError(f"m is {problem.m}, but sequential-halving finds the best arm only (m = 1)")
+            raise SettingError(
+                f"m is {problem.m}, but sequential-halving finds the best arm only (m = 1)", argument="m"
+            )
 
     def smallest_horizon(self, problem: Problem) -> int:
         """One pull an arm in every round."""
@@ -51,19 +52,19 @@ class SequentialHalving(Algorithm):
         """One a round."""
         return problem.rounds
 
-    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+    def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Keep the better half until one is left."""
-        board, live = Scoreboard(problem.n), np.arange(problem.n)
+        board, live = coordinator.scoreboard, np.arange(problem.n)
+        agents = AllAgents(coordinator)
         for r in range(problem.rounds):
-            team.begin_round("shared", live=len(live))
+            coordinator.begin_round("shared", live=len(live))
             times = problem.horizon // (len(live) * problem.rounds)  # t_r
-            sums = pull_each(team, live, times, all_live=r == 0)
-            board.add(live, sums, times)
+            sums, pulls = agents.pull(live, times, all_live=r == 0)
+            board.add(live, sums, pulls)
             worse = smallest(sums, len(live) // 2, rng)
             board.reject(live[worse], r, "shared")
             live = live[~worse]
         board.accept(live, problem.rounds - 1, "shared")
-        return board
 
 
 def _sizes(problem: Problem) -> list[int]:

@@ -8,10 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.shared.elimination import settle
-from collabtop.algorithms.shared.everyone import Everyone
-from collabtop.coordination.scoreboard import Scoreboard
-from collabtop.coordination.team import Team
+from collabtop.algorithms.shared.allocation import AllAgents
+from collabtop.algorithms.shared.elimination import eliminate
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.problem import Problem
 
 
@@ -44,13 +43,10 @@ class Uniform(Algorithm):
         """One."""
         return 1
 
-    def run(self, team: Team, problem: Problem, rng: np.random.Generator) -> Scoreboard:
+    def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Pull, average, take the m best."""
-        board, arms = Scoreboard(problem.n), np.arange(problem.n)
+        board, arms = coordinator.scoreboard, np.arange(problem.n)
         times = problem.horizon // problem.n
-        team.begin_round("shared", live=problem.n)
-        board.add(arms, *Everyone(team, problem.n).pull_each(arms, times, all_live=True))
-        settled = settle(arms, board.means(arms), problem.m, keep=0, rng=rng)
-        board.accept(settled.accepted, 0, "shared")
-        board.reject(settled.rejected, 0, "shared")
-        return board
+        coordinator.begin_round("shared", live=problem.n)
+        board.add(arms, *AllAgents(coordinator).pull(arms, times, all_live=True))
+        eliminate(board, arms, problem.m, 0, 0, "shared", rng)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -14,8 +14,54 @@ from numpy.typing import NDArray
 from collabtop.arms.draws import Draws
 from collabtop.errors import InputError
 
+if TYPE_CHECKING:
+    from collabtop.arms.calls import Try
+
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
+
+FailureMode = Literal["", "raise", "zero", "skip"]
+"""What happens to a pull that fails for good; "" for arms whose pulls cannot fail."""
+
+
+class Recorder(Protocol):
+    """Receives rewards as they are drawn, and returns those that an earlier process drew."""
+
+    def pull_sums(self, source: Arms, arms: Ints, times: Ints, draws: Draws) -> Reals:
+        """Pull arms that return sums, or return the recorded sums."""
+
+    def recall(self, call: Try, most: int) -> Reals:
+        """The recorded rewards from this pull on, at most so many (NaN: the pull failed)."""
+
+    def keep(self, call: Try, rewards: Reals) -> None:
+        """Record the rewards of the pulls just made (NaN: the pull failed)."""
+
+    def flush(self, agent: int) -> None:
+        """Write what an agent drew and was not written yet."""
+
+    def note_failure(self, call: Try, label: str, what: str, *, again: bool) -> None:
+        """Record an attempt that failed."""
+
+
+class NoRecorder:
+    """A recorder that records nothing."""
+
+    def pull_sums(self, source: Arms, arms: Ints, times: Ints, draws: Draws) -> Reals:
+        """Pull."""
+        return source.pull(arms, times, draws)
+
+    def recall(self, call: Try, most: int) -> Reals:
+        """No rewards are recorded."""
+        return np.empty(0)
+
+    def keep(self, call: Try, rewards: Reals) -> None:
+        """Do nothing."""
+
+    def flush(self, agent: int) -> None:
+        """Do nothing."""
+
+    def note_failure(self, call: Try, label: str, what: str, *, again: bool) -> None:
+        """Do nothing."""
 
 
 class Arms(ABC):
@@ -34,6 +80,14 @@ class Arms(ABC):
 
     repeatable: ClassVar[bool] = False
     """Whether pulls cost nothing and the same draws give the same rewards: a resumed run then pulls again."""
+    takes_pull: ClassVar[bool] = False
+    """Whether the arms are candidates with a function `pull`, so that `resume` can make them from a checkpoint."""
+    failure_mode: FailureMode = ""
+    """What happens to a pull that fails for good; "" if pulls cannot fail."""
+    candidates: Sequence[Any] | None = None
+    """The candidates themselves, where the arms have any."""
+    values: Reals | None = None
+    """The true value of each arm (its mean, averaged over agents), where it is known: for simulated arms."""
 
     def __init__(self, n: int, *, labels: Sequence[str] | None = None, agents: int | None = None) -> None:
         if n < 1:
@@ -53,6 +107,13 @@ class Arms(ABC):
 
         `times` is as long as `arms`, or one number for all of them. All chance comes from `draws`.
         """
+
+    def pull_recorded(self, arms: Ints, times: Ints, draws: Draws, recorder: Recorder) -> Reals:
+        """Pull as `pull` does, and let `recorder` keep what is drawn; recorded pulls are not made again."""
+        return recorder.pull_sums(self, arms, times, draws)
+
+    def use_pickler(self, dumps: Callable[[Any], bytes]) -> None:  # noqa: B027
+        """Pickle the user's function with `dumps` where a separate process makes the pulls."""
 
     def open(self) -> None:  # noqa: B027  (most arms have nothing to get ready)
         """Get ready to be pulled; called before every run."""

@@ -175,7 +175,7 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
 def _check_function(name: str, function: Any, wanted: tuple[str, ...]) -> None:
     call = f"{name}({', '.join(wanted)})"
     if not callable(function):
-        raise InputError(f"{name} is {function!r:.80}, but a function {call} is needed")
+        raise InputError(f"{name} is {function!r:.80}, but a function {call} is needed", argument=name)
     if not _takes(function, len(wanted)):
         has = f"{getattr(function, '__name__', 'it')}{inspect.signature(function)}"
-        raise InputError(f"{name} is {has:.80}, but it has to be callable as {call}")
+        raise InputError(f"{name} is {has:.80}, but it has to be callable as {call}", argument=name)

@@ -51,7 +51,9 @@ class DatasetArms(CalledArms):
         known = as_candidates(candidates)
         sets = [_examples(some, f"examples[{place}]") for place, some in enumerate(examples)] if by_agent else []
         if by_agent and not sets:
-            raise InputError("examples is empty, but with by_agent it holds a list of examples for each agent")
+            raise InputError(
+                "examples is empty, but with by_agent it holds a list of examples for each agent", argument="examples"
+            )
         self._sets, self._replace = sets or [_examples(examples, "examples")], replace
         trial = DatasetTrial(known, self._sets, score, replace=replace)
         super().__init__(known, trial, labels=labels, agents=len(sets) if by_agent else None, policy=policy)
@@ -65,7 +67,10 @@ class DatasetArms(CalledArms):
 
 def _examples(examples: Any, name: str) -> Sequence[Any]:
     if not hasattr(examples, "__len__") or not hasattr(examples, "__getitem__"):
-        raise InputError(f"{name} is a {type(examples).__name__}, but a list (or an array) of examples is needed")
+        raise InputError(
+            f"{name} is a {type(examples).__name__}, but a list (or an array) of examples is needed",
+            argument="examples",
+        )
     if len(examples) == 0:
-        raise InputError(f"{name} is empty, but at least 1 example is needed")
+        raise InputError(f"{name} is empty, but at least 1 example is needed", argument="examples")
     return examples  # type: ignore[no-any-return]

@@ -7,12 +7,12 @@ import pickle
 import threading
 from collections.abc import Callable, Sequence
 from types import FunctionType
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 
-from collabtop.arms.base import Arms, Ints, Reals
+from collabtop.arms.base import Arms, FailureMode, Ints, NoRecorder, Reals, Recorder
 from collabtop.arms.callers import Caller, Trial, make_caller
 from collabtop.arms.calls import FunctionTrial, Outcome, Try
 from collabtop.arms.draws import Draws, Halted
@@ -20,36 +20,6 @@ from collabtop.arms.policy import PullPolicy
 from collabtop.errors import InputError, PullError
 
 Pull = Callable[..., Any]
-
-
-class Recorder(Protocol):
-    """Where rewards go as they are drawn, and where those of an earlier process come from."""
-
-    def recall(self, one: Try, most: int) -> Reals:
-        """The rewards already known from this pull on, at most so many (NaN: the pull failed)."""
-
-    def keep(self, one: Try, rewards: Reals) -> None:
-        """Take in the rewards of the pulls just made (NaN: the pull failed)."""
-
-    def flush(self, agent: int) -> None:
-        """See to it that what an agent drew so far is safe."""
-
-    def note_failure(self, one: Try, label: str, said: str, *, again: bool) -> None:
-        """Take note of an attempt that failed."""
-
-
-class _NoRecorder:
-    def recall(self, one: Try, most: int) -> Reals:
-        return _NOTHING
-
-    def keep(self, one: Try, rewards: Reals) -> None: ...
-
-    def flush(self, agent: int) -> None: ...
-
-    def note_failure(self, one: Try, label: str, said: str, *, again: bool) -> None: ...
-
-
-_NOTHING = np.empty(0)
 
 
 class CalledArms(Arms):
@@ -66,14 +36,14 @@ class CalledArms(Arms):
     ) -> None:
         if policy is not None and not isinstance(policy, PullPolicy):
             raise InputError(f"policy is {policy!r:.80}, but a PullPolicy is needed, such as PullPolicy(retries=3)")
-        self.candidates = list(candidates)
+        self.candidates: Sequence[Any] = list(candidates)
         if labels is None:
             labels = [candidate_label(candidate, place) for place, candidate in enumerate(candidates)]
         super().__init__(len(candidates), labels=labels, agents=agents)
         self.policy = policy or PullPolicy()
         """What happens to pulls that fail."""
-        self.pack: Callable[[Any], bytes] = pickle.dumps
-        """How the function becomes bytes where a process of its own makes the pulls."""
+        self.failure_mode: FailureMode = self.policy.failures
+        self._dumps: Callable[[Any], bytes] = pickle.dumps
         self._trial = trial
         self._batch = trial.batch
         self._caller: Caller | None = None
@@ -99,10 +69,14 @@ class CalledArms(Arms):
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Call the function once for each pull, in the order of `arms`."""
-        return self.pull_and_record(arms, times, draws, _NoRecorder())
+        return self.pull_recorded(arms, times, draws, NoRecorder())
 
-    def pull_and_record(self, arms: Ints, times: Ints, draws: Draws, recorder: Recorder) -> Reals:
-        """Pull as `pull` does, except what the recorder knows already; it gets all rewards as they come."""
+    def use_pickler(self, dumps: Callable[[Any], bytes]) -> None:
+        """Pickle the function with `dumps` where a separate process makes the pulls."""
+        self._dumps = dumps
+
+    def pull_recorded(self, arms: Ints, times: Ints, draws: Draws, recorder: Recorder) -> Reals:
+        """Call the function for the pulls that are not recorded yet, and record each reward as it comes."""
         sums, number = np.zeros(len(arms)), draws.made
         try:
             for place, (arm, count) in enumerate(zip(arms.tolist(), np.broadcast_to(times, arms.shape), strict=True)):
@@ -178,7 +152,7 @@ class CalledArms(Arms):
             return caller
         with self._lock:
             if self._caller is None:
-                self._caller = make_caller(self._trial, self.policy, self.pack)
+                self._caller = make_caller(self._trial, self.policy, self._dumps)
             return self._caller
 
     def __getstate__(self) -> dict[str, Any]:
@@ -210,6 +184,8 @@ class FunctionArms(CalledArms):
     >>> ct.identify(arms, m=1, agents=2, horizon=200, seed=1).top
     ['step by step']
     """
+
+    takes_pull: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -248,7 +224,7 @@ def candidate_label(candidate: Any, place: int) -> str:
     return str(candidate)
 
 
-def plain_data(candidates: list[Any]) -> bytes | None:
+def plain_data(candidates: Sequence[Any]) -> bytes | None:
     """Candidates as bytes that can be read back, if they are texts, numbers, lists and dictionaries of such.
 
     >>> plain_data(["a", 1, {"lr": 0.1}]) is None, plain_data([object()]) is None

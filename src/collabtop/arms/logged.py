@@ -56,10 +56,13 @@ class LoggedArms(Arms):
             [_rewards(some, f"rewards[{arm}]") for some in (it if by_agent else [it])] for arm, it in enumerate(rewards)
         ]
         if len({len(it) for it in table}) > 1:
-            raise InputError("rewards has more agents for some candidates than for others")
+            raise InputError("rewards has more agents for some candidates than for others", argument="rewards")
         super().__init__(len(table), labels=labels, agents=len(table[0]) if by_agent and table else None)
         if replay and not by_agent and dealt_to is None:
-            raise InputError("dealt_to is missing: replayed rewards are dealt to so many agents, such as dealt_to=10")
+            raise InputError(
+                "dealt_to is missing: replayed rewards are dealt to so many agents, such as dealt_to=10",
+                argument="dealt_to",
+            )
         if replay and dealt_to is not None and not by_agent:
             table = [[it[0][agent::dealt_to] for agent in range(dealt_to)] for it in table]
         self._table, self._replay = table, replay
@@ -162,5 +165,5 @@ def _reward(cell: str, where: str) -> float:
 def _rewards(values: ArrayLike, name: str) -> Reals:
     rewards = as_means(values, name)
     if rewards.ndim != 1 or not len(rewards):
-        raise InputError(f"{name} has no rewards, but each candidate needs some")
+        raise InputError(f"{name} has no rewards, but each candidate needs some", argument="rewards")
     return rewards

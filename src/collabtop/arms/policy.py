@@ -51,15 +51,22 @@ class PullPolicy:
         whole_number("retries", self.retries, least=0)
         for name in ("wait", "longest_wait"):
             if not _seconds(getattr(self, name), least=0):
-                raise InputError(f"{name} is {getattr(self, name)!r}, but a number of seconds is needed")
+                raise InputError(f"{name} is {getattr(self, name)!r}, but a number of seconds is needed", argument=name)
         if self.time_limit is not None and not (_seconds(self.time_limit, least=0) and self.time_limit > 0):
-            raise InputError(f"time_limit is {self.time_limit!r}, but a positive number of seconds (or None) is needed")
+            raise InputError(
+                f"time_limit is {self.time_limit!r}, but a positive number of seconds (or None) is needed",
+                argument="time_limit",
+            )
         if isinstance(self.retry_on, type):
             object.__setattr__(self, "retry_on", (self.retry_on,))
         if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in self.retry_on):
-            raise InputError(f"retry_on is {self.retry_on!r:.80}, but exception classes are needed")
+            raise InputError(
+                f"retry_on is {self.retry_on!r:.80}, but exception classes are needed", argument="retry_on"
+            )
         if self.failures not in get_args(Failures):
-            raise InputError(f"failures is {self.failures!r}, but 'raise', 'zero' or 'skip' is needed")
+            raise InputError(
+                f"failures is {self.failures!r}, but 'raise', 'zero' or 'skip' is needed", argument="failures"
+            )
 
     def delay(self, attempt: int) -> float:
         """Seconds to wait after that attempt failed, the first being 0.

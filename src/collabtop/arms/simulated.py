@@ -36,11 +36,15 @@ class SimulatedArms(Arms):
     ) -> None:
         if means.ndim != dimensions:
             shape = "one mean an arm" if dimensions == 1 else "a row an arm and a column an agent"
-            raise InputError(f"{type(self).__name__} needs {shape}, got an array of {means.ndim} dimensions")
+            raise InputError(
+                f"{type(self).__name__} needs {shape}, got an array of {means.ndim} dimensions",
+                argument="means" if dimensions == 1 else "local_means",
+            )
         super().__init__(len(means), labels=labels, agents=agents)
         self.means = means
         """The true means (the paper's mu_i, or mu_{i,k} in n x K): seen by no agent and no algorithm."""
         self.means.setflags(write=False)
+        self.values: Reals = self.means if dimensions == 1 else self.means.mean(axis=1)
 
     def identity(self) -> list[Any]:
         """The means belong to it."""

@@ -31,7 +31,8 @@ class WorkerCaller:
         except Exception as error:
             raise InputError(
                 f"pull cannot be sent to a process ({error}), which a time limit needs: define it at the top of "
-                "a module, make it async, or leave time_limit out"
+                "a module, make it async, or leave time_limit out",
+                argument="pull",
             ) from None
         self._lock = threading.Lock()
         self._idle: list[_Worker] = []

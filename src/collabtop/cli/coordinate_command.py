@@ -13,9 +13,10 @@ from collabtop.cli.errors import resumable
 from collabtop.cli.output import examples, path_to_save, print_json, print_tables, save_json
 from collabtop.cli.run_options import Json, ProgressOption, WatchOption, wants_progress
 from collabtop.events import Event, Listening, SiteChanged
+from collabtop.runs.checkpoint import is_finished
 from collabtop.runs.result import Result
 from collabtop.runs.sites_run import coordinate as run_over_sites
-from collabtop.runs.sites_run import is_over, read_run
+from collabtop.runs.sites_run import read_run
 
 coordinate_examples = examples(
     "collabtop coordinate run.toml --listen 0.0.0.0:7443 --cert certs/coordinator.pem",
@@ -53,7 +54,7 @@ def coordinate(
     settings = read_run(file)
     place = None if save is None else path_to_save("--save", save)
     log = log if log is not None else file.with_suffix(".ctlog")
-    if is_over(log):
+    if is_finished(log):
         typer.echo(f"{log} holds a finished run, and no site is asked: for a new one, give another --log", err=True)
     with resumable():
         result = run_over_sites(

@@ -10,8 +10,8 @@ import typer
 import collabtop as ct
 from collabtop.cli.output import examples, print_json, print_tables
 from collabtop.display.comparison import comparison_row, comparison_table
-from collabtop.display.live_arms_bars import SettlingBars
-from collabtop.reproduction.save import picture_path, save_picture
+from collabtop.display.live_arms_bars import LiveArmsBars
+from collabtop.display.save import figure_path, save_figure
 
 demo_examples = examples("collabtop demo", "collabtop demo --seed 3 --out demo.png", "collabtop demo --json")
 
@@ -27,19 +27,19 @@ def demo(
     json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, and nothing else.")] = False,
 ) -> None:
     """Find the best 8 of 588 movies with 10 agents, by collab-top-iid and by kzz, and compare them."""
-    picture = None if out is None else picture_path(out)
+    path = None if out is None else figure_path(out)
     arms = ct.datasets.movielens_like()
     results = [
         ct.identify(arms, _M, agents=_AGENTS, horizon=_HORIZON, algorithm=algorithm, seed=seed)
         for algorithm in (ct.CollabTopIID(schedule="full"), ct.KZZ())
     ]
-    if picture is not None:
-        from collabtop.display.live_arms_figure import settling_figure  # Matplotlib takes longer to load than a run
+    if path is not None:
+        from collabtop.display.live_arms_figure import live_arms_figure  # Matplotlib takes longer to load than a run
 
-        save_picture(settling_figure(results), picture)
+        save_figure(live_arms_figure(results), path)
     if json:
         print_json({"seed": seed, "runs": [comparison_row(result, arms) for result in results]})
         return
-    print_tables(comparison_table(results, arms), *(SettlingBars(result) for result in results))
-    if picture is not None:
-        typer.echo(f"The picture is in {picture}")
+    print_tables(comparison_table(results, arms), *(LiveArmsBars(result) for result in results))
+    if path is not None:
+        typer.echo(f"The figure is in {path}")

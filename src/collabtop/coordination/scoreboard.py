@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -133,9 +131,6 @@ class Scoreboard:
         self._phases = np.zeros(n, np.int8)
         self._phase_names: list[str | None] = [None]
         self._guesses: frozenset[int] = frozenset()
-        made = _made.get()
-        if made is not None:
-            made.append(self)
 
     def __len__(self) -> int:
         return len(self._sums)
@@ -200,23 +195,3 @@ class Scoreboard:
         self._verdicts[arms] = verdict
         self._rounds[arms] = round_
         self._phases[arms] = self._phase_names.index(phase)
-
-
-@contextmanager
-def boards_made() -> Iterator[list[Scoreboard]]:
-    """The scoreboards made meanwhile, as they are made: for looking over an algorithm's shoulder.
-
-    >>> with boards_made() as boards:
-    ...     board = Scoreboard(2)
-    >>> boards == [board]
-    True
-    """
-    boards: list[Scoreboard] = []
-    token = _made.set(boards)
-    try:
-        yield boards
-    finally:
-        _made.reset(token)
-
-
-_made: ContextVar[list[Scoreboard] | None] = ContextVar("_made", default=None)

@@ -1,4 +1,4 @@
-"""Instances to try things on: a stand-in for the paper's, the literature's hard ones, MovieLens itself."""
+"""Ready-made arms: a stand-in for the paper's instances, standard hard instances, and MovieLens releases."""
 
 from collabtop.datasets.embedded import movielens_like as movielens_like
 from collabtop.datasets.embedded import movielens_like_groups as movielens_like_groups

@@ -1,7 +1,7 @@
-"""The standard hard instances of the best-arm literature, as arms.
+"""Standard hard instances from the best-arm literature.
 
-Their complexity H<m> is `collabtop.complexity(arms, m)`. Where the best arms could be told by their number
-(ties broken by number, say), they are put in a fixed order without a pattern.
+Their complexity H<m> is `collabtop.complexity(arms, m)`. Where an arm's index would reveal its rank, for example
+through ties broken by index, the arms are in a fixed order without a pattern.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collabtop.arms import BernoulliArms, HeterogeneousArms
-from collabtop.datasets.order import scrambled
+from collabtop.datasets.order import scrambled_order
 from collabtop.errors import InputError
 from collabtop.validation import real_number, whole_number
 
 Reals = NDArray[np.float64]
 
-_LEAST_GAP = 1e-9  # below it the rounding of the means themselves begins to show in H
+_LEAST_GAP = 1e-9  # below this, the rounding of the means themselves affects H
 
 _MOST_ARMS = 10**7
 
 
 def equal_gaps(n: int, m: int, gap: float) -> BernoulliArms:
-    """All of the m best arms beat all of the others by the same gap, around 1/2: H<m> = n / gap^2.
+    """Each of the m best arms beats each of the others by the same gap, around 1/2: H<m> = n / gap^2.
 
-    The instance of most lower bounds: no arm can be settled early.
+    This is the instance of most lower bounds: no arm can be settled early.
 
     >>> import collabtop as ct
     >>> arms = ct.datasets.equal_gaps(n=6, m=2, gap=0.25)
@@ -37,7 +37,7 @@ def equal_gaps(n: int, m: int, gap: float) -> BernoulliArms:
     """
     _check_arms(n)
     if not 1 <= whole_number("m", m, 1) < n:
-        raise InputError(f"m is {m}, but {n} arms in two groups need 1 <= m <= {n - 1}")
+        raise InputError(f"m is {m}, but 1 <= m <= {n - 1} is needed to divide {n} arms into two groups", argument="m")
     _check_gap("gap", gap, 1)
     return _shuffled(np.where(np.arange(n) < m, 0.5 + gap / 2, 0.5 - gap / 2))
 
@@ -58,7 +58,7 @@ def one_good_arm(n: int, gap: float) -> BernoulliArms:
 
 
 def arithmetic(n: int, best: float = 0.9, worst: float = 0.1) -> BernoulliArms:
-    """Means descend in even steps from the best to the worst: gaps grow arithmetically, whatever m is.
+    """Means fall in even steps from the best to the worst, so the gaps grow arithmetically for every m.
 
     >>> import collabtop as ct
     >>> arms = ct.datasets.arithmetic(n=5)
@@ -74,7 +74,7 @@ def arithmetic(n: int, best: float = 0.9, worst: float = 0.1) -> BernoulliArms:
 
 
 def geometric(n: int, smallest: float = 0.01, largest: float = 0.8, best: float = 0.9) -> BernoulliArms:
-    """Gaps to the best arm grow by the same factor from the smallest to the largest: a few rivals rule H<1>.
+    """Gaps to the best arm grow by a constant factor from `smallest` to `largest`: a few arms dominate H<1>.
 
     >>> import collabtop as ct
     >>> arms = ct.datasets.geometric(n=5, smallest=0.1, largest=0.8)
@@ -85,16 +85,16 @@ def geometric(n: int, smallest: float = 0.01, largest: float = 0.8, best: float 
     """
     _check_arms(n)
     if not 0 < real_number("best", best) <= 1:
-        raise InputError(f"best is {best}, but a mean above 0 and at most 1 is needed")
+        raise InputError(f"best is {best}, but a mean above 0 and at most 1 is needed", argument="best")
     _check_gap("largest", largest, best)
     _check_gap("smallest", smallest, largest)
-    # Rounded, as platforms differ in the last bits of a power.
+    # Rounded because platforms differ in the last bits of a power.
     steps = np.round(np.geomspace(smallest, largest, n - 1), 15)
     return _shuffled(np.concatenate([[best], np.clip(best - steps, 0, 1)]))
 
 
 def uniform_means(n: int, seed: int) -> BernoulliArms:
-    """Means drawn at random, uniformly from [0, 1]: what an instance nobody chose looks like.
+    """Means drawn uniformly at random from [0, 1]: an instance without any structure.
 
     >>> import collabtop as ct
     >>> arms = ct.datasets.uniform_means(n=4, seed=7)
@@ -109,13 +109,13 @@ def uniform_means(n: int, seed: int) -> BernoulliArms:
 
 
 def set_disjointness(X: ArrayLike, delta: float | None = None) -> HeterogeneousArms:  # noqa: N803
-    """Do K sets have an element in common? The question as arms: the paper's non-IID lower bound rests on it.
+    """Set disjointness ("do K sets have a common element?") as arms: the basis of the paper's non-IID lower bound.
 
-    `X[i, k]` is 1 if agent k's set holds element i. Arm i has the local mean (1 + X[i, k]) / 3 + i * delta,
-    with i counted from 1; one more arm, the last, has 2/3 - 1/(6K) everywhere. It is the best exactly if no
-    element is in all sets. (The paper prints 1 - 1/(2n) for it, which beats every other arm for n >= 5.)
-    `delta` only keeps common elements from tying with each other; n * delta must stay below 1/(6K), and is
-    half of that by default.
+    `X[i, k]` is 1 if agent k's set contains element i. Arm i has the local mean (1 + X[i, k]) / 3 + i * delta,
+    with i counted from 1. The last arm is special: its mean is 2/3 - 1/(6K) for every agent, and it is the best
+    arm exactly if no element is in all sets. (The paper prints 1 - 1/(2n) for this mean, which beats every other
+    arm for n >= 5.) `delta` only prevents ties between common elements; n * delta must be below 1/(6K), and is half
+    of that by default.
 
     >>> import collabtop as ct
     >>> arms = ct.datasets.set_disjointness([[1, 0], [1, 1], [0, 0]])
@@ -123,7 +123,7 @@ def set_disjointness(X: ArrayLike, delta: float | None = None) -> HeterogeneousA
     (4, 2, 'element 1', 'no element')
     >>> round(ct.complexity(arms, m=1))
     202
-    >>> ct.datasets.says_disjoint(arms, [1])      # element 1 is the best arm: the sets share it
+    >>> ct.datasets.says_disjoint(arms, [1])      # element 1 is the best arm: it is in all sets
     False
     """
     bits = _bits(X)
@@ -131,7 +131,9 @@ def set_disjointness(X: ArrayLike, delta: float | None = None) -> HeterogeneousA
     limit = 1 / (6 * agents * n)
     step = limit / 2 if delta is None else delta
     if not 0 < real_number("delta", step) < limit:
-        raise InputError(f"delta is {step}, but {n} elements and {agents} agents need 0 < delta < {limit:.3g}")
+        raise InputError(
+            f"delta is {step}, but {n} elements and {agents} agents need 0 < delta < {limit:.3g}", argument="delta"
+        )
     elements = (1 + bits) / 3 + step * np.arange(1, n + 1)[:, np.newaxis]
     special = np.full((1, agents), 2 / 3 - 1 / (6 * agents))
     labels = [*(f"element {i}" for i in range(n)), "no element"]
@@ -139,9 +141,9 @@ def set_disjointness(X: ArrayLike, delta: float | None = None) -> HeterogeneousA
 
 
 def says_disjoint(arms: HeterogeneousArms, top_indices: Sequence[int]) -> bool:
-    """Does this top-1 answer say that the sets have no element in common?
+    """Whether a top-1 answer means that the sets have no element in common.
 
-    Only this is to be judged: which of several common elements was found does not matter.
+    Judge runs by this alone: it does not matter which of several common elements a run returned.
 
     >>> import collabtop as ct
     >>> arms = ct.datasets.set_disjointness([[1, 0], [0, 1]])
@@ -149,27 +151,34 @@ def says_disjoint(arms: HeterogeneousArms, top_indices: Sequence[int]) -> bool:
     True
     """
     if len(top_indices) != 1:
-        raise InputError(f"top_indices is {list(top_indices)}, but set disjointness is asked with m = 1")
+        raise InputError(
+            f"top_indices is {list(top_indices)}, but one arm is needed: set disjointness uses m = 1",
+            argument="top_indices",
+        )
     if not 0 <= top_indices[0] < arms.n:
-        raise InputError(f"top_indices is {list(top_indices)}, but the arms are 0 ... {arms.n - 1}")
+        raise InputError(
+            f"top_indices is {list(top_indices)}, but an arm from 0 to {arms.n - 1} is needed", argument="top_indices"
+        )
     return top_indices[0] == arms.n - 1
 
 
 def _shuffled(means: Reals) -> BernoulliArms:
-    return BernoulliArms(means[scrambled(len(means))])
+    return BernoulliArms(means[scrambled_order(len(means))])
 
 
 def _bits(table: ArrayLike) -> Reals:
     try:
         bits = np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"X must be a table of 0 and 1, got {table!r:.80}") from None
+        raise InputError(f"X is {table!r:.80}, but a table of 0 and 1 is needed", argument="X") from None
     if bits.ndim != 2 or bits.size == 0:
-        raise InputError(f"X has shape {bits.shape}, but a row an element and a column an agent are needed")
+        raise InputError(
+            f"X has shape {bits.shape}, but one row per element and one column per agent are needed", argument="X"
+        )
     bad = np.argwhere((bits != 0) & (bits != 1))
     if len(bad):
-        row, column = (int(place) for place in bad[0])
-        raise InputError(f"X[{row}, {column}] is {bits[row, column]:g}, but X holds only 0 and 1")
+        row, column = (int(index) for index in bad[0])
+        raise InputError(f"X[{row}, {column}] is {bits[row, column]:g}, but 0 or 1 is needed", argument="X")
     return bits
 
 
@@ -179,4 +188,4 @@ def _check_arms(n: int, least: int = 2) -> None:
 
 def _check_gap(name: str, value: float, most: float) -> None:
     if not _LEAST_GAP <= real_number(name, value) <= most:
-        raise InputError(f"{name} is {value}, but a gap from {_LEAST_GAP:g} to {most:g} is needed")
+        raise InputError(f"{name} is {value}, but a gap from {_LEAST_GAP:g} to {most:g} is needed", argument=name)

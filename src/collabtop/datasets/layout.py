@@ -1,4 +1,4 @@
-"""How the official MovieLens releases are laid out, and opening one, zip or folder."""
+"""The file layouts of the official MovieLens releases, and opening a release from a zip file or a folder."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import IO
 
 from collabtop.errors import FileError
 
-_WHERE = (
+_DOWNLOAD_HINT = (
     "download one from https://grouplens.org/datasets/movielens "
-    "(licence: free for research, not to be passed on, no commercial use without permission)"
+    "(licence: free for research, no redistribution, no commercial use without permission)"
 )
-# What a damaged zip makes the standard library raise, by where the damage is.
-_DAMAGE = (
+# What the standard library raises for a damaged zip file; it depends on where the damage is.
+_DAMAGE_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
     lzma.LZMAError,
@@ -32,18 +32,18 @@ _DAMAGE = (
 
 @dataclass(frozen=True)
 class Layout:
-    """One of the formats that MovieLens has been published in."""
+    """One of the formats in which MovieLens has been published."""
 
     ratings: str
-    """Name of the file of ratings."""
+    """Name of the ratings file."""
     movies: str
-    """Name of the file of titles."""
+    """Name of the titles file."""
     separator: bytes
-    """What stands between the fields of a rating."""
+    """Separates the fields of a rating."""
     movie_separator: str
-    """What stands between the fields of a movie."""
+    """Separates the fields of a movie."""
     header: bytes = b""
-    """The first line of the ratings, where there is one: a CSV file, with titles in quotes."""
+    """First line of the ratings file. Not empty means CSV, in which titles may be quoted."""
 
 
 _LAYOUTS = (
@@ -55,31 +55,31 @@ _LAYOUTS = (
 
 @dataclass(frozen=True)
 class Release:
-    """An official release at hand: a folder, or an open zip."""
+    """An official release that can be read: a folder or an open zip file."""
 
     path: Path
-    """What the user named."""
+    """The path given by the user."""
     layout: Layout
     folder: PurePosixPath
-    """Where in it the files are."""
+    """The folder that holds the files, below `path` or inside the zip file."""
     archive: zipfile.ZipFile | None = None
 
     @property
     def name(self) -> str:
-        """The file of ratings, as errors call it."""
-        return self._called(self.layout.ratings)
+        """The ratings file, as shown in error messages."""
+        return self._name_of(self.layout.ratings)
 
     def ratings(self) -> IO[bytes]:
-        """Open the file of ratings."""
+        """Open the ratings file."""
         return self._open(self.layout.ratings)
 
     def titles(self) -> dict[int, str]:
-        """Read the movies' titles by number; none if the release was unpacked without them."""
+        """Read the titles by movie number; empty if the titles file is missing."""
         if not self._has(self.layout.movies):
             return {}
         with self._open(self.layout.movies) as file:
-            lines = _decoded(file.read()).replace("\r\n", "\n").split("\n")
-        return _parse_titles(lines, self.layout, self._called(self.layout.movies))
+            lines = _decode(file.read()).replace("\r\n", "\n").split("\n")
+        return _parse_titles(lines, self.layout, self._name_of(self.layout.movies))
 
     def _has(self, file: str) -> bool:
         if self.archive is None:
@@ -91,55 +91,55 @@ class Release:
             return (self.path / self.folder / file).open("rb")
         try:
             return self.archive.open(str(self.folder / file))
-        except RuntimeError as error:  # encrypted, or compressed in a way that Python does not know
-            raise FileError(f"{self._called(file)} cannot be unpacked: {error}") from error
+        except RuntimeError as error:  # encrypted, or compressed with a method that Python does not support
+            raise FileError(f"{self._name_of(file)} cannot be unpacked: {error}") from error
 
-    def _called(self, file: str) -> str:
+    def _name_of(self, file: str) -> str:
         inside = self.folder / file
         return str(self.path / inside) if self.archive is None else f"{self.path}: {inside}"
 
 
 @contextmanager
 def open_release(path: str | os.PathLike[str]) -> Iterator[Release]:
-    """Find the ratings in a downloaded zip or folder, and say clearly why if they cannot be read."""
-    place = Path(path)
-    if not place.exists():
-        raise FileError(f"there is no MovieLens release at {place}: {_WHERE}")
+    """Open a release: a zip file, a folder that contains it, or its ratings file; raise FileError if that fails."""
+    path = Path(path)
+    if not path.exists():
+        raise FileError(f"there is no MovieLens release at {path}: {_DOWNLOAD_HINT}")
     try:
-        if place.is_dir():
-            files = [PurePosixPath(file.relative_to(place).as_posix()) for file in _near(place)]
-            yield _release(place, files, None)
-        elif place.name in {layout.ratings for layout in _LAYOUTS}:
-            yield _release(place.parent, [PurePosixPath(place.name)], None)
+        if path.is_dir():
+            files = [PurePosixPath(file.relative_to(path).as_posix()) for file in _files_near(path)]
+            yield _release(path, files, None)
+        elif path.name in {layout.ratings for layout in _LAYOUTS}:
+            yield _release(path.parent, [PurePosixPath(path.name)], None)
         else:
-            with zipfile.ZipFile(place) as archive:
-                yield _release(place, [PurePosixPath(name) for name in archive.namelist()], archive)
-    except _DAMAGE as error:
-        raise FileError(f"{place}: the zip is truncated or damaged ({error}); {_WHERE}") from error
+            with zipfile.ZipFile(path) as archive:
+                yield _release(path, [PurePosixPath(name) for name in archive.namelist()], archive)
+    except _DAMAGE_ERRORS as error:
+        raise FileError(f"{path}: the zip file is truncated or damaged ({error}); {_DOWNLOAD_HINT}") from error
     except OSError as error:
-        raise FileError(f"{place} cannot be read: {error}") from error
+        raise FileError(f"{path} cannot be read: {error}") from error
 
 
-def _near(folder: Path) -> Iterator[Path]:
-    """Files of the folder and of its folders: unpacking a zip often makes one more level."""
+def _files_near(folder: Path) -> Iterator[Path]:
+    """The entries of the folder and of its subfolders: unpacking a zip file often adds one level."""
     yield from folder.glob("*")
     yield from folder.glob("*/*")
 
 
 def _release(path: Path, files: list[PurePosixPath], archive: zipfile.ZipFile | None) -> Release:
-    found = [(file, layout) for layout in _LAYOUTS for file in files if file.name == layout.ratings]
-    if not found:
+    candidates = [(file, layout) for layout in _LAYOUTS for file in files if file.name == layout.ratings]
+    if not candidates:
         names = ", ".join(layout.ratings for layout in _LAYOUTS)
-        raise FileError(f"{path} holds none of {names}: no MovieLens release; {_WHERE}")
-    if len(found) > 1:
-        names = ", ".join(str(file) for file, _ in found)
-        raise FileError(f"{path} holds more than one MovieLens release ({names}): name one of them")
-    file, layout = found[0]
+        raise FileError(f"{path} is not a MovieLens release: it contains none of {names}; {_DOWNLOAD_HINT}")
+    if len(candidates) > 1:
+        names = ", ".join(str(file) for file, _ in candidates)
+        raise FileError(f"{path} contains more than one MovieLens release ({names}): give the path of one of them")
+    file, layout = candidates[0]
     return Release(path, layout, file.parent, archive)
 
 
-def _decoded(text: bytes) -> str:
-    """Newer releases are UTF-8, older ones Latin-1; the 10m of the middle is UTF-8 in the older form."""
+def _decode(text: bytes) -> str:
+    """Decode a titles file: newer releases are UTF-8, older ones Latin-1, and 10m is UTF-8 in the older layout."""
     try:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -150,14 +150,13 @@ def _parse_titles(lines: list[str], layout: Layout, name: str) -> dict[int, str]
     titles: dict[int, str] = {}
     for number, fields in _title_fields(lines, layout, name):
         if len(fields) < 2 or not (fields[0].isascii() and fields[0].isdigit()):
-            found = lines[number - 1][:80]
-            raise FileError(f"{name}, line {number}: found {found!r}, expected a number and a title")
+            raise FileError(f"{name}, line {number}: found {lines[number - 1][:80]!r}, expected a number and a title")
         titles[int(fields[0])] = fields[1].strip()
     return titles
 
 
 def _title_fields(lines: list[str], layout: Layout, name: str) -> Iterator[tuple[int, list[str]]]:
-    """The fields of each movie with the number of its line."""
+    """The line number and the fields of each movie."""
     if layout.header:
         reader = csv.reader(lines[1:], strict=True)
         try:

@@ -1,4 +1,4 @@
-"""Several runs on the same arms side by side: what each found, and what it cost."""
+"""A side-by-side comparison of several runs on the same arms: their answers and their costs."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ def true_top(arms: SimulatedArms, m: int) -> list[int]:
 
 
 def comparison_table(results: Sequence[Result], arms: SimulatedArms) -> Group:
-    """One column a run, one row a figure, and the arms each found with those that are wrong in brackets."""
+    """One column per run: its costs, and its answer by rank with wrong arms in brackets."""
     table = Table()
     table.add_column("")
     for result in results:
         table.add_column(result.algorithm, justify="right")
     rows = [comparison_row(result, arms) for result in results]
-    table.add_row("right", *(f"{row['right']} of {row['m']}" for row in rows))
+    table.add_row("correct", *(f"{row['right']} of {row['m']}" for row in rows))
     for name in ("time", "pulls", "words", "bits", "round_trips"):
         table.add_row(name.replace("_", " "), *(f"{row[name]:,}" for row in rows))
     table.add_section()
     best = set(true_top(arms, results[0].m))
     for rank in range(results[0].m):
-        table.add_row(f"rank {rank + 1}", *(_found(result, arms, rank, best) for result in results))
+        table.add_row(f"rank {rank + 1}", *(_answer(result, arms, rank, best) for result in results))
     return Group(Text(_title(results[0]), "bold"), table)
 
 
 def comparison_row(result: Result, arms: SimulatedArms) -> dict[str, Any]:
-    """A run's figures as plain Python objects."""
+    """The numbers of one run as plain Python objects."""
     return {
         "algorithm": result.algorithm,
         "options": result.options,
@@ -68,7 +68,7 @@ def _title(result: Result) -> str:
     )
 
 
-def _found(result: Result, arms: SimulatedArms, rank: int, best: set[int]) -> str:
+def _answer(result: Result, arms: SimulatedArms, rank: int, best: set[int]) -> str:
     arm = result.top_indices[rank]
     label = escape(arms.label(arm))
     return label if arm in best else f"({label})"

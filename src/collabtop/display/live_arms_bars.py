@@ -1,4 +1,4 @@
-"""The same picture for a terminal: one bar a round, as long as the arms it began with are many."""
+"""The live arms of a run as bars in a terminal, one bar per round."""
 
 from __future__ import annotations
 
@@ -9,39 +9,38 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from collabtop.display.round_outcomes import RoundOutcome, round_outcomes
+from collabtop.display.round_outcomes import MEANINGS, RoundOutcome, round_outcomes
 from collabtop.runs.result import Result
 
-_WIDTH = 24  # so that all fits into 80 columns
+_WIDTH = 24  # keeps the table within 80 columns
 
 
 class _Part(NamedTuple):
-    name: str
-    meaning: str
+    field: str
     mark: str
-    plain: str  # for terminals without Unicode
+    ascii: str  # for terminals without Unicode
     style: str
 
 
 _PARTS = (
-    _Part("kept", "still open", "█", "#", "blue"),
-    _Part("accepted", "accepted", "▓", "+", "green"),
-    _Part("rejected", "rejected", "░", ".", "red"),
-    _Part("inside", "settled inside an agent", "▒", ":", "yellow"),
+    _Part("kept", "█", "#", "blue"),
+    _Part("accepted", "▓", "+", "green"),
+    _Part("rejected", "░", ".", "red"),
+    _Part("inside", "▒", ":", "yellow"),
 )
 
 
-class SettlingBars:
+class LiveArmsBars:
     """Bars of the arms kept, accepted, rejected and settled inside agents, round by round.
 
-    A bar's length is the logarithm of the arms that were open; inside it, shares are true to scale, and
-    nothing that happened is too small to be seen. `print` it with Rich.
+    The length of a bar is the logarithm of the number of open arms. The parts of a bar are drawn to scale, but each
+    part that is not empty is at least one cell wide. Print it with Rich.
 
     >>> import collabtop as ct
     >>> from rich.console import Console
     >>> arms = ct.BernoulliArms([0.9, 0.5, 0.1, 0.2])
     >>> result = ct.identify(arms, m=1, agents=2, horizon=400, algorithm="kzz", seed=1)
-    >>> Console(width=100).print(SettlingBars(result))                                      # doctest: +SKIP
+    >>> Console(width=100).print(LiveArmsBars(result))                                      # doctest: +SKIP
     """
 
     def __init__(self, result: Result) -> None:
@@ -51,39 +50,39 @@ class SettlingBars:
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
         for name in ("round", "phase", "live"):
             table.add_column(name, justify="right" if name == "live" else "left")
-        table.add_column("what became of them", min_width=_WIDTH, no_wrap=True)
+        table.add_column("outcome", min_width=_WIDTH, no_wrap=True)
         for part in _PARTS:
-            table.add_column(part.name, justify="right")
-        for step in round_outcomes(self._result):
-            counts = [f"{getattr(step, part.name):,}" for part in _PARTS]
-            bar = _bar(step, self._result.n, plain=options.ascii_only)
-            table.add_row(str(step.round), step.phase, f"{step.live:,}", bar, *counts)
+            table.add_column(part.field, justify="right")
+        for outcome in round_outcomes(self._result):
+            counts = [f"{getattr(outcome, part.field):,}" for part in _PARTS]
+            bar = _bar(outcome, self._result.n, ascii_only=options.ascii_only)
+            table.add_row(str(outcome.round), outcome.phase, f"{outcome.live:,}", bar, *counts)
         yield Text(f"\n{self._result.algorithm}, round by round", "bold")
         yield table
-        yield _legend(options.ascii_only)
+        yield _legend(ascii_only=options.ascii_only)
 
 
-def _legend(plain: bool) -> Text:
+def _legend(*, ascii_only: bool) -> Text:
     legend = Text()
     for part in _PARTS:
-        legend.append(part.plain if plain else part.mark, part.style)
-        legend.append(f" {part.meaning}  ")
+        legend.append(part.ascii if ascii_only else part.mark, part.style)
+        legend.append(f" {MEANINGS[part.field]}  ")
     return legend
 
 
-def _bar(step: RoundOutcome, most: int, *, plain: bool) -> Text:
-    length = max(1, round(_WIDTH * math.log2(1 + step.live) / math.log2(1 + most)))
-    cells = shares([getattr(step, part.name) for part in _PARTS], length)
+def _bar(outcome: RoundOutcome, most: int, *, ascii_only: bool) -> Text:
+    length = max(1, round(_WIDTH * math.log2(1 + outcome.live) / math.log2(1 + most)))
+    cells = divide_bar([getattr(outcome, part.field) for part in _PARTS], length)
     bar = Text()
     for part, count in zip(_PARTS, cells, strict=True):
-        bar.append((part.plain if plain else part.mark) * count, part.style)
+        bar.append((part.ascii if ascii_only else part.mark) * count, part.style)
     return bar
 
 
-def shares(counts: list[int], length: int) -> list[int]:
-    """Divide a bar: in proportion, but at least one cell for what is there at all.
+def divide_bar(counts: list[int], length: int) -> list[int]:
+    """Divide a bar in proportion to the counts, with at least one cell per count above zero.
 
-    >>> shares([73, 1, 73, 0], length=20)
+    >>> divide_bar([73, 1, 73, 0], length=20)
     [9, 1, 10, 0]
     """
     total = sum(counts)

@@ -1,4 +1,4 @@
-"""The picture of the arms being settled: live arms and words, round by round, one line an algorithm."""
+"""A figure of live arms and words by round, with one line per run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from collabtop.display.round_outcomes import RoundOutcome, round_outcomes
 from collabtop.runs.result import Result
 
-# Each with a marker, a line and a size of its own: told apart in grey, by the colour-blind, and where two
-# runs leave the same number of arms and so lie on top of each other.
+# Every style has its own marker, dashes and size, so that lines can be distinguished in greyscale, by colour-blind
+# readers, and where two lines coincide.
 _STYLES: tuple[dict[str, Any], ...] = (
     {
         "color": "#2171b5",
@@ -32,21 +32,21 @@ _STYLES: tuple[dict[str, Any], ...] = (
 _TEXT: dict[str, Any] = {"fontsize": 9}
 
 
-def settling_figure(results: Sequence[Result]) -> Figure:
-    """Draw how the arms were settled, and what was said for it, in one figure for one or several runs.
+def live_arms_figure(results: Sequence[Result]) -> Figure:
+    """Draw the live arms and the words sent by round, for one or several runs.
 
     >>> import collabtop as ct
     >>> arms = ct.BernoulliArms([0.9, 0.5, 0.1, 0.2])
     >>> result = ct.identify(arms, m=1, agents=2, horizon=400, seed=1)
-    >>> settling_figure([result]).savefig("settling.png")                               # doctest: +SKIP
+    >>> live_arms_figure([result]).savefig("live-arms.png")                             # doctest: +SKIP
     """
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     FigureCanvasAgg(figure)
     live, words = figure.subplots(1, 2)
-    for place, result in enumerate(results):
-        steps, style = round_outcomes(result), _STYLES[place % len(_STYLES)]
-        _draw_live(live, result, steps, style)
-        _draw_words(words, result, steps, style)
+    for number, result in enumerate(results):
+        outcomes, style = round_outcomes(result), _STYLES[number % len(_STYLES)]
+        _draw_live(live, result, outcomes, style)
+        _draw_words(words, result, outcomes, style)
     _finish_live(live, results)
     _finish_words(words)
     for axes in (live, words):
@@ -56,26 +56,26 @@ def settling_figure(results: Sequence[Result]) -> Figure:
 
 
 def _setting(results: Sequence[Result]) -> str:
-    """What the runs have in common, where they have it."""
-    settings = {(it.m, it.n, it.agents, it.horizon) for it in results}
+    """The setting of the runs, or an empty text if they have different settings."""
+    settings = {(result.m, result.n, result.agents, result.horizon) for result in results}
     if len(settings) != 1:
         return ""
     m, n, agents, horizon = settings.pop()
     return f"best {m} of {n:,} arms, {agents} agents, {horizon:,} time steps"
 
 
-def _draw_live(axes: Axes, result: Result, steps: list[RoundOutcome], style: dict[str, Any]) -> None:
-    counts = [result.n, *(step.kept for step in steps)]
+def _draw_live(axes: Axes, result: Result, outcomes: list[RoundOutcome], style: dict[str, Any]) -> None:
+    counts = [result.n, *(outcome.kept for outcome in outcomes)]
     axes.plot(range(len(counts)), counts, label=result.algorithm, clip_on=False, **style)
-    local = sum(step.phase == "local" for step in steps)
+    local = sum(outcome.phase == "local" for outcome in outcomes)
     if local:
         axes.axvspan(0, local, color=style["color"], alpha=0.1, linewidth=0)
-        where = f"{result.algorithm}:\nrounds inside\nthe agents"
-        axes.text(local / 2, 1.3, where, ha="center", color=style["color"], **_TEXT)
+        note = f"{result.algorithm}:\nrounds inside\nthe agents"
+        axes.text(local / 2, 1.3, note, ha="center", color=style["color"], **_TEXT)
 
 
-def _draw_words(axes: Axes, result: Result, steps: list[RoundOutcome], style: dict[str, Any]) -> None:
-    totals = list(accumulate((step.words for step in steps), initial=0))
+def _draw_words(axes: Axes, result: Result, outcomes: list[RoundOutcome], style: dict[str, Any]) -> None:
+    totals = list(accumulate((outcome.words for outcome in outcomes), initial=0))
     axes.plot(range(len(totals)), totals, label=result.algorithm, clip_on=False, **style)
     axes.annotate(
         f"{result.algorithm}: {totals[-1]:,} words",
@@ -89,7 +89,7 @@ def _draw_words(axes: Axes, result: Result, steps: list[RoundOutcome], style: di
 
 
 def _finish_live(axes: Axes, results: Sequence[Result]) -> None:
-    axes.set_yscale("symlog", linthresh=1)  # a log scale that reaches the end, where no arm is left
+    axes.set_yscale("symlog", linthresh=1)  # a log scale that includes 0, where no arm is left
     ticks = [0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000]
     most = max((result.n for result in results), default=1)
     axes.set_yticks([tick for tick in ticks if tick <= most])
@@ -101,7 +101,7 @@ def _finish_live(axes: Axes, results: Sequence[Result]) -> None:
 
 
 def _finish_words(axes: Axes) -> None:
-    axes.margins(y=0.15)  # room for what is written above the lines
+    axes.margins(y=0.15)  # room for the labels above the lines
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(_thousands())
     axes.set_ylabel("words sent so far, both directions")

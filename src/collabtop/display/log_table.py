@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from collabtop.runlog.file import read_log
-from collabtop.runlog.format import Exchange, Finished, Header, Record, Rewards, Sums
+from collabtop.runlog.format import Exchange, Header, Record, Rewards, Sums, answer_in
 from collabtop.runs.checkpoint import header_of
 
 _SHOWN = 20
@@ -46,7 +46,7 @@ def summarize(path: str | PathLike[str]) -> LogSummary:
     pulls, given, sums = np.zeros(header.n, np.int64), np.zeros(header.n, np.int64), np.zeros(header.n)
     for record in records:
         _add(record, pulls, given, sums)
-    top = next((record.top for record in records if isinstance(record, Finished)), None)
+    answer = answer_in(records)
     labels = header.labels or tuple(str(arm) for arm in range(header.n))
     return LogSummary(
         header=header,
@@ -55,7 +55,7 @@ def summarize(path: str | PathLike[str]) -> LogSummary:
         failed=int((pulls - given).sum()),
         pulls_by_candidate=pulls.tolist(),
         means=[float(total / count) if count else None for total, count in zip(sums, given, strict=True)],
-        top=None if top is None else [labels[arm] for arm in top],
+        top=None if answer is None else [labels[arm] for arm in answer.top],
     )
 
 
@@ -66,16 +66,15 @@ def _told_of(records: list[Record]) -> int:
 
 def _add(record: Record, pulls: Any, given: Any, sums: Any) -> None:
     if isinstance(record, Rewards):
-        arms = np.repeat(np.frombuffer(record.arms, "<i4"), np.frombuffer(record.counts, "<i4"))
-        rewards = np.frombuffer(record.rewards, "<f8")
+        arms, rewards = record.unpack()
         np.add.at(pulls, arms, 1)
         np.add.at(given, arms, ~np.isnan(rewards))
         np.add.at(sums, arms, np.nan_to_num(rewards))
     elif isinstance(record, Sums):
-        arms, times = np.frombuffer(record.arms, "<i4"), np.frombuffer(record.times, "<i4")
+        arms, times, totals = record.unpack()
         np.add.at(pulls, arms, times)
         np.add.at(given, arms, times)
-        np.add.at(sums, arms, np.frombuffer(record.sums, "<f8"))
+        np.add.at(sums, arms, totals)
 
 
 def log_tables(summary: LogSummary) -> RenderableType:
@@ -87,7 +86,7 @@ def log_tables(summary: LogSummary) -> RenderableType:
     for name, value in (
         ("run", f"the best {it.m} of {it.n:,} candidates, {it.agents} agents, horizon {it.horizon:,}, seed {it.seed}"),
         ("algorithm", it.algorithm + (f" ({options})" if options else "")),
-        ("arms", f"{it.kind}, fingerprint {it.arms}"),
+        ("arms", f"{it.arms_class}, fingerprint {it.arms}"),
         (
             "so far",
             f"{summary.pulls:,} of at most {most:,} pulls, {summary.failed:,} failed, {summary.exchanges} exchanges",

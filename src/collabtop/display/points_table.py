@@ -1,4 +1,4 @@
-"""The points of a study as a table for a terminal."""
+"""The points of a study as a table for the terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collabtop.studies.table import PointSummary
 
 
 def points_table(points: Sequence[PointSummary]) -> Table:
-    """One line a point: share of wrong answers with its 95% interval, and means of what it cost.
+    """One row per point: the share of wrong answers with its 95% interval, and the mean costs.
 
     >>> import collabtop as ct
     >>> arms = ct.BernoulliArms([0.9, 0.5, 0.1])
@@ -21,14 +21,14 @@ def points_table(points: Sequence[PointSummary]) -> Table:
     >>> points_table(table.points()).row_count
     1
     """
-    shown = Table(box=SIMPLE_HEAD, padding=(0, 2, 0, 0))
+    table = Table(box=SIMPLE_HEAD, padding=(0, 2, 0, 0))
     several = len({point.arms for point in points}) > 1
     for name in [*(["arms"] if several else []), "algorithm"]:
-        shown.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold")
     for name in ("m", "K", "T", "runs", "error", "95% interval", "words", "trips", "time"):
-        shown.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right", no_wrap=True)
     for point, name in zip(points, _names(points), strict=True):
-        shown.add_row(
+        table.add_row(
             *([escape(point.arms)] if several else []),
             escape(name),
             f"{point.m:,}",
@@ -41,21 +41,21 @@ def points_table(points: Sequence[PointSummary]) -> Table:
             f"{point.round_trips_mean:,.0f}",
             f"{point.time_mean:,.0f}",
         )
-    return shown
+    return table
 
 
 def _names(points: Sequence[PointSummary]) -> list[str]:
-    """Each point's algorithm, with those options in which points of the same algorithm differ."""
+    """The algorithm of each point, with the options that vary between points of the same algorithm."""
     options = [json.loads(point.options) for point in points]
-    seen: dict[tuple[str, str], set[str]] = {}
-    for point, its in zip(points, options, strict=True):
-        for option, value in its.items():
-            seen.setdefault((point.algorithm, option), set()).add(json.dumps(value))
+    values: dict[tuple[str, str], set[str]] = {}
+    for point, given in zip(points, options, strict=True):
+        for option, value in given.items():
+            values.setdefault((point.algorithm, option), set()).add(json.dumps(value))
     return [
-        ", ".join([point.algorithm, *(_shown(o, v) for o, v in its.items() if len(seen[point.algorithm, o]) > 1)])
-        for point, its in zip(points, options, strict=True)
+        ", ".join([point.algorithm, *(_text(o, v) for o, v in given.items() if len(values[point.algorithm, o]) > 1)])
+        for point, given in zip(points, options, strict=True)
     ]
 
 
-def _shown(option: str, value: object) -> str:
+def _text(option: str, value: object) -> str:
     return value if isinstance(value, str) else f"{option}={value}"

@@ -1,4 +1,4 @@
-"""One run in one picture: candidates settled over rounds, estimates with intervals, words by round."""
+"""A figure of one run: outcomes by round, estimates with their intervals, and words by round."""
 
 from __future__ import annotations
 
@@ -8,22 +8,16 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from collabtop.display.result_table import ResultTable, TableRow
-from collabtop.display.round_outcomes import RoundOutcome, round_outcomes
+from collabtop.display.round_outcomes import MEANINGS, RoundOutcome, round_outcomes
 from collabtop.runs.result import Result
 
-_PARTS = (
-    ("kept", "still open", "#6baed6"),
-    ("accepted", "accepted", "#238b45"),
-    ("rejected", "rejected", "#d94801"),
-    ("inside", "settled inside an agent", "#bdbdbd"),
-)
-_COLOURS = {"accepted": "#238b45", "rejected": "#d94801"}
+_COLOURS = {"kept": "#6baed6", "accepted": "#238b45", "rejected": "#d94801", "inside": "#bdbdbd"}
 _SHOWN = 25
 _LONGEST = 34
 
 
 def result_figure(result: Result) -> Figure:
-    """Draw a run; the figure is a Matplotlib `Figure` of its own, no window opens.
+    """Draw a run as a Matplotlib `Figure`, without pyplot, so no window opens.
 
     >>> import collabtop as ct
     >>> arms = ct.BernoulliArms([0.9, 0.5, 0.1, 0.2])
@@ -34,59 +28,58 @@ def result_figure(result: Result) -> Figure:
     rows = [row for row in ResultTable(result).rows if row.mean is not None][:_SHOWN]
     figure = Figure(figsize=(12, max(3.8, 0.22 * len(rows) + 1.2)), layout="constrained")
     FigureCanvasAgg(figure)
-    settled, estimates, words = figure.subplots(1, 3, width_ratios=(1, 1.5, 1))
-    steps = round_outcomes(result)
-    _draw_settled(settled, steps)
+    outcomes, estimates, words = figure.subplots(1, 3, width_ratios=(1, 1.5, 1))
+    _draw_outcomes(outcomes, round_outcomes(result))
     _draw_estimates(estimates, rows, result.n)
     _draw_words(words, result)
-    for axes in (settled, words):
+    for axes in (outcomes, words):
         axes.set_xlabel("round")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    for axes in (settled, estimates, words):
+    for axes in (outcomes, estimates, words):
         axes.spines[["top", "right"]].set_visible(False)
     title = f"best {result.m} of {result.n:,} by {result.algorithm}, {result.agents} agents, {result.pulls:,} pulls"
     figure.suptitle(title, fontsize=10, color="0.35")
     return figure
 
 
-def _draw_settled(axes: Axes, steps: list[RoundOutcome]) -> None:
-    rounds, below = [step.round for step in steps], [0.0] * len(steps)
-    for name, meaning, colour in _PARTS:
-        heights = [float(getattr(step, name)) for step in steps]
+def _draw_outcomes(axes: Axes, outcomes: list[RoundOutcome]) -> None:
+    rounds, below = [outcome.round for outcome in outcomes], [0.0] * len(outcomes)
+    for field, meaning in MEANINGS.items():
+        heights = [float(getattr(outcome, field)) for outcome in outcomes]
         if any(heights):
-            axes.bar(rounds, heights, bottom=below, color=colour, label=meaning)
+            axes.bar(rounds, heights, bottom=below, color=_COLOURS[field], label=meaning)
         below = [base + height for base, height in zip(below, heights, strict=True)]
-    axes.set_ylabel("candidates open when the round began")
-    axes.set_title("What became of them")
-    if steps:
+    axes.set_ylabel("candidates open at the start of the round")
+    axes.set_title("Outcome of each round")
+    if outcomes:
         axes.legend(frameon=False, fontsize=8)
 
 
 def _draw_estimates(axes: Axes, rows: list[TableRow], n: int) -> None:
-    for place, row in enumerate(rows):
+    for y, row in enumerate(rows):
         mean, colour = row.mean or 0.0, _COLOURS[row.verdict]
         if row.low is not None and row.high is not None:
-            axes.plot([row.low, row.high], [place, place], color=colour, linewidth=2, solid_capstyle="butt")
-        axes.plot([mean], [place], "o" if row.verdict == "accepted" else "s", color=colour, markersize=4)
+            axes.plot([row.low, row.high], [y, y], color=colour, linewidth=2, solid_capstyle="butt")
+        axes.plot([mean], [y], "o" if row.verdict == "accepted" else "s", color=colour, markersize=4)
     axes.set_yticks(range(len(rows)), [_short(row.label) for row in rows], fontsize=7)
     axes.invert_yaxis()
-    axes.set_xlabel("mean reward, with its 95% interval")
-    of_all = "" if len(rows) == n else f" ({len(rows)} of {n:,}, those settled last)"
-    axes.set_title(f"Estimates{of_all}", fontsize=11)
+    axes.set_xlabel("mean reward with its 95% interval")
+    subset = "" if len(rows) == n else f" ({len(rows)} of {n:,}, settled last)"
+    axes.set_title(f"Estimates{subset}", fontsize=11)
     axes.grid(axis="x", color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)
 
 
 def _draw_words(axes: Axes, result: Result) -> None:
-    axes.bar([one.round for one in result.rounds], [one.words for one in result.rounds], color="#6a51a3")
+    axes.bar([r.round for r in result.rounds], [r.words for r in result.rounds], color="#6a51a3")
     axes.set_ylabel("words")
-    axes.set_title(f"Words by round ({result.words:,} in all)", fontsize=11)
+    axes.set_title(f"Words by round ({result.words:,} in total)", fontsize=11)
 
 
 def _short(label: str) -> str:
-    # A dollar would begin a formula.
+    # Matplotlib would treat a dollar sign as the start of a formula.
     label = label.replace("$", r"\$")
     if len(label) <= _LONGEST:
         return label
-    half = _LONGEST // 2  # labels that begin alike often end differently
+    half = _LONGEST // 2  # labels with the same beginning often differ at the end
     return f"{label[: half - 1].rstrip()} … {label[-half:].lstrip()}"

@@ -1,9 +1,8 @@
-"""A result candidate by candidate: for print, for notebooks, as a data frame."""
+"""The table of all candidates of a result, for the terminal, notebooks and data frames."""
 
 from __future__ import annotations
 
 import html
-import math
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -16,35 +15,35 @@ from rich.table import Table
 from collabtop.coordination.scoreboard import Estimate
 from collabtop.errors import InputError
 from collabtop.runs.result import Result
+from collabtop.stats import wilson_interval
 
-_Z = 1.959963984540054
 _SHOWN = 30
 
 
 class TableRow(msgspec.Struct, frozen=True):
-    """One candidate, as far as the coordinator knows it; None where it does not."""
+    """One candidate; None where the coordinator does not know a value."""
 
     rank: int | None
-    """Place in the answer, 1 for the best."""
+    """Rank in the answer, 1 for the best."""
     arm: int
     label: str
     verdict: str
     round: int | None
-    """The round that settled it."""
+    """The round that settled the candidate."""
     phase: str | None
     mean: float | None
     low: float | None
-    """The 95% interval of its mean, for itself alone."""
+    """Lower end of the 95% interval of its mean (not a joint interval for all candidates)."""
     high: float | None
     pulls: int | None
     failed: int
-    """Pulls that failed for good."""
+    """Pulls that failed after all retries."""
 
 
 class ResultTable:
-    """All candidates of a result: the answer first, then those settled last.
+    """All candidates of a result: the answer first, then the others, those settled last first.
 
-    `print` shows it, a notebook renders it, `rows` holds it.
+    `print` it, show it in a notebook, or use `rows`.
 
     >>> import collabtop as ct
     >>> arms = ct.BernoulliArms([0.9, 0.5, 0.1], labels=["a", "b", "c"])
@@ -56,21 +55,20 @@ class ResultTable:
     def __init__(self, result: Result) -> None:
         self._result = result
         ranks = {arm: rank for rank, arm in enumerate(result.top_indices, 1)}
-        rows = [_row(result, one, ranks.get(one.arm)) for one in result.estimates]
+        rows = [_row(result, estimate, ranks.get(estimate.arm)) for estimate in result.estimates]
         self.rows = sorted(rows, key=_order)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __rich__(self) -> Table:
-        it = self._result
-        table = Table(
-            title=f"{it.n:,} candidates, the best {it.m} by {it.algorithm}", caption=_left_out(len(self.rows), "rows")
-        )
-        for name in _columns(it):
+        result = self._result
+        title = f"{result.n:,} candidates, the best {result.m} by {result.algorithm}"
+        table = Table(title=title, caption=_left_out(len(self.rows), "rows"))
+        for name in _columns(result):
             table.add_column(name, justify="left" if name in ("candidate", "verdict", "settled") else "right")
         for row in self.rows[:_SHOWN]:
-            table.add_row(*(escape(cell) for cell in _cells(row, it)))
+            table.add_row(*(escape(cell) for cell in _cells(row, result)))
         return table
 
     def __str__(self) -> str:
@@ -89,38 +87,26 @@ class ResultTable:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more and f'<p>{more}</p>'}"
 
     def to_dataframe(self, library: str | None = None) -> Any:
-        """The rows as a data frame of pandas or polars, whichever is there."""
+        """The rows as a data frame of pandas or polars, by default the first of them that is installed."""
         columns = {name: [getattr(row, name) for row in self.rows] for name in TableRow.__struct_fields__}
         if library not in (None, "pandas", "polars"):
             raise InputError(f"library is {library!r}, but 'pandas' or 'polars' is needed")
         for name in ("pandas", "polars") if library is None else (library,):
             with suppress(ImportError):
                 return import_module(name).DataFrame(columns)
-        wanted = library or "pandas or polars"
-        raise InputError(f"a data frame needs {wanted}, which is not installed: pip install {library or 'pandas'}")
+        needed = library or "pandas or polars"
+        raise InputError(f"a data frame needs {needed}, which is not installed: pip install {library or 'pandas'}")
 
 
-def interval(mean: float, pulls: int) -> tuple[float, float]:
-    """The 95% interval of a mean of rewards in [0, 1] (Wilson's; 0/1 rewards are the noisiest, so it holds for all).
-
-    >>> low, high = interval(0.5, 100)
-    >>> round(low, 3), round(high, 3)
-    (0.404, 0.596)
-    """
-    share = _Z * _Z / pulls
-    middle = (mean + share / 2) / (1 + share)
-    reach = _Z / (1 + share) * math.sqrt(max(0.0, mean * (1 - mean)) / pulls + share / (4 * pulls))
-    return max(0.0, min(mean, middle - reach)), min(1.0, max(mean, middle + reach))
-
-
-def _row(result: Result, one: Estimate, rank: int | None) -> TableRow:
-    label = result.labels[one.arm] if result.labels else str(one.arm)
+def _row(result: Result, estimate: Estimate, rank: int | None) -> TableRow:
+    arm, mean, pulls = estimate.arm, estimate.mean, estimate.pulls
+    label = result.labels[arm] if result.labels else str(arm)
     failed = result.failures.get(label, 0)
     low, high = None, None
-    if one.mean is not None and one.pulls is not None:
-        # Pulls that failed add nothing to what is known of the mean.
-        low, high = interval(one.mean, max(1, one.pulls - failed))
-    return TableRow(rank, one.arm, label, one.verdict, one.round, one.phase, one.mean, low, high, one.pulls, failed)
+    if mean is not None and pulls is not None:
+        # Failed pulls gave no reward, so they do not make the interval shorter.
+        low, high = wilson_interval(mean, max(1, pulls - failed))
+    return TableRow(rank, arm, label, estimate.verdict, estimate.round, estimate.phase, mean, low, high, pulls, failed)
 
 
 def _order(row: TableRow) -> tuple[Any, ...]:

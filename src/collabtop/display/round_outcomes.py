@@ -1,4 +1,4 @@
-"""What each round of a run did to the arms, as the coordinator knows it."""
+"""What happened to the arms in each round of a run, as far as the coordinator knows."""
 
 from __future__ import annotations
 
@@ -11,39 +11,48 @@ from collabtop.runs.result import Result
 
 
 class RoundOutcome(msgspec.Struct, frozen=True):
-    """One round: the arms that were open when it began, and what became of them."""
+    """One round: the arms that were open at its start, and how many of them were settled."""
 
     round: int
     phase: str
     live: int
-    """Arms still open when it began."""
+    """Arms open at the start of the round."""
     kept: int
-    """Arms still open when it ended."""
+    """Arms still open at its end."""
     accepted: int
     rejected: int
     inside: int
-    """Arms settled inside an agent: the coordinator learns only how many."""
+    """Arms settled inside an agent: the coordinator learns only their number."""
     words: int
 
 
+MEANINGS = {
+    "kept": "still open",
+    "accepted": "accepted",
+    "rejected": "rejected",
+    "inside": "settled inside an agent",
+}
+"""What a figure or a table calls the parts into which a round divides the open arms, by field of `RoundOutcome`."""
+
+
 def round_outcomes(result: Result) -> list[RoundOutcome]:
-    """Tell round by round how the arms were settled.
+    """The outcome of each round of a run.
 
     >>> import collabtop as ct
     >>> arms = ct.BernoulliArms([0.9, 0.5, 0.1, 0.2])
     >>> result = ct.identify(arms, m=1, agents=2, horizon=400, algorithm="kzz", seed=1)
-    >>> [(step.live, step.kept, step.accepted, step.rejected) for step in round_outcomes(result)]
+    >>> [(row.live, row.kept, row.accepted, row.rejected) for row in round_outcomes(result)]
     [(4, 2, 0, 2), (2, 0, 1, 1)]
     """
     last = len(result.rounds) - 1
-    # Arms that are left when nothing is to be decided any more are settled with the last round.
-    settled = Counter((min(one.round, last), one.verdict) for one in result.estimates if one.round is not None)
-    sizes = [*(one.live for one in result.rounds), 0]
-    steps = []
-    for one, (live, kept) in zip(result.rounds, pairwise(sizes), strict=True):
-        accepted, rejected = settled[one.round, "accepted"], settled[one.round, "rejected"]
+    # Arms that are left when nothing remains to be decided count as settled in the last round.
+    settled = Counter((min(arm.round, last), arm.verdict) for arm in result.estimates if arm.round is not None)
+    sizes = [*(summary.live for summary in result.rounds), 0]
+    outcomes = []
+    for summary, (live, kept) in zip(result.rounds, pairwise(sizes), strict=True):
+        number, phase = summary.round, summary.phase
+        accepted, rejected = settled[number, "accepted"], settled[number, "rejected"]
         rest = live - kept - accepted - rejected
-        local = one.phase == "local"
-        rejected, inside = (rejected, rest) if local else (rejected + rest, 0)
-        steps.append(RoundOutcome(one.round, one.phase, live, kept, accepted, rejected, inside, one.words))
-    return steps
+        rejected, inside = (rejected, rest) if phase == "local" else (rejected + rest, 0)
+        outcomes.append(RoundOutcome(number, phase, live, kept, accepted, rejected, inside, summary.words))
+    return outcomes

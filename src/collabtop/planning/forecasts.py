@@ -10,14 +10,14 @@ from rich.console import Console
 from rich.table import Table
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.default import choose
 from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Ints, Reals
 from collabtop.arms.function import as_candidates, candidate_label
 from collabtop.problem import Problem
 from collabtop.runs.budget import Cost, costs_of, worst_case
-from collabtop.runs.identification import check_limit, check_run_arguments, identify, limit_of
+from collabtop.runs.identification import identify
 from collabtop.runs.result import Result
+from collabtop.runs.spec import make_spec
 
 
 class ForecastRound(msgspec.Struct, frozen=True):
@@ -115,12 +115,18 @@ def dry_run(
     (500, 125, 375, 1000.0)
     """
     arms = arms if isinstance(arms, Arms) else _Candidates(as_candidates(arms))
-    check_limit(horizon, budget, None, None, 0.0, None)
-    chosen, _ = choose(algorithm, options or {}, arms, None, 0.0)
-    limit, prices = limit_of(arms, m, agents, horizon, budget, cost, None, chosen)
-    problem = check_run_arguments(arms, m, agents, limit, chosen)
-    prices = prices or costs_of(arms, cost)
-    return _forecast(chosen, arms, problem, prices, seed)
+    spec = make_spec(
+        arms,
+        m,
+        agents=agents,
+        horizon=horizon,
+        budget=budget,
+        cost=None if budget is None else cost,
+        algorithm=algorithm,
+        options=options,
+        seed=seed,
+    )
+    return _forecast(spec.algorithm, arms, spec.problem, spec.costs or costs_of(arms, cost), seed)
 
 
 def _forecast(algorithm: Algorithm, arms: Arms, problem: Problem, costs: tuple[float, ...], seed: int) -> Forecast:

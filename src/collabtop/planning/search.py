@@ -15,7 +15,7 @@ from rich.progress import Progress
 from collabtop.algorithms.base import Algorithm
 from collabtop.arms import SimulatedArms
 from collabtop.problem import Problem, complexity
-from collabtop.runs.identification import DEFAULT_MAX_HORIZON
+from collabtop.runs.spec import DEFAULT_MAX_HORIZON
 from collabtop.stats import fit_crossing
 from collabtop.studies.grid import Study
 from collabtop.studies.table import PointSummary, StudyTable

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from collabtop.arms import Arms, Draws
+from collabtop.arms.base import NoRecorder, Recorder
 from collabtop.errors import ProtocolError
-from collabtop.problem import Problem
 from collabtop.protocol import hashing, sampling, shuffling
 from collabtop.protocol.messages import (
     TIES_BEFORE,
@@ -42,39 +41,29 @@ from collabtop.protocol.messages import (
     Window,
 )
 from collabtop.protocol.rounding import NoiseGauge, coarse_means
+from collabtop.protocol.setup import Setup
 
 _FEW = 16
 _NO_ARMS = np.empty(0, np.int64)
 _NO_REALS = np.empty(0)
 
 
-class Setup(msgspec.Struct, frozen=True):
-    """What an agent is told before the run: what all know, its seed, and which way round rewards count."""
-
-    problem: Problem
-    seed: int
-    mirrored: bool = False
-    """Look for the worst arms instead: a reward x counts as 1 - x."""
-    algorithm: str = ""
-    options: dict[str, Any] = {}
-    """What runs, for those who want to know beforehand what they will be asked."""
-
-
 class Agent:
     """One of the K agents: pulls arms, keeps what it holds to itself, answers the coordinator.
 
     >>> from collabtop.arms import BernoulliArms
+    >>> from collabtop.problem import Problem
     >>> from collabtop.protocol.messages import Request
     >>> agent = Agent(0, BernoulliArms([1.0, 0.0]), Setup(Problem(n=2, m=1, agents=1, horizon=8), seed=1))
     >>> agent.answer(Request(0, 1, (Pull(None, np.array([4])),)))
     Reply(agent=0, number=1, pulls=8, answer=Means(means=array([1., 0.]), free=()))
     """
 
-    def __init__(self, number: int, arms: Arms, setup: Setup) -> None:
+    def __init__(self, number: int, arms: Arms, setup: Setup, recorder: Recorder | None = None) -> None:
         self.number = number
         self.seen: list[tuple[Ints, Ints, Reals]] = []
         """Every batch of pulls so far: arms, times, sums (mirrored where the run is)."""
-        self._arms = arms
+        self._arms, self._recorder = arms, recorder or NoRecorder()
         self._problem = setup.problem
         self._mirrored = setup.mirrored
         self._draws = Draws(setup.seed, number)
@@ -116,7 +105,7 @@ class Agent:
         count = total * len(arms) if len(times) == 1 else total
         if self._draws.made + count > self._problem.horizon:
             raise ProtocolError(f"agent {self.number} was asked to pull past the horizon")
-        sums = self._arms.pull(arms, times, self._draws)
+        sums = self._arms.pull_recorded(arms, times, self._draws, self._recorder)
         self._draws.made += count
         if self._mirrored:
             sums = times - sums

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from collabtop.errors import ProtocolError
-from collabtop.protocol.messages import Message, Reply
+from collabtop.protocol.messages import Message, Reply, kind_of
 from collabtop.protocol.packing import Packed
 
 Direction = Literal["down", "up"]
@@ -53,7 +53,7 @@ def _price_list(kind: type[Message], free: tuple[str, ...]) -> tuple[int, int, t
     types = {field.name: field.type for field in msgspec.structs.fields(kind)}
     unknown = set(free) - set(types)
     if unknown:
-        raise ProtocolError(f"{kind.__name__} calls {sorted(unknown)} free, but has no such field")
+        raise ProtocolError(f"{kind_of(kind)} calls {sorted(unknown)} free, but has no such field")
     paid = {name: type_ for name, type_ in types.items() if name not in {"free", *free}}
     single = [_BITS[type_] for type_ in paid.values() if type_ in _BITS]
     return len(single), sum(single), tuple(name for name in paid if paid[name] not in _BITS)
@@ -176,7 +176,6 @@ class Meter:
         self._rounds: list[_OpenRound] = []
         self._early: _OpenRound | None = _OpenRound("", 0, agents)
         self._time_before = 0
-        self.transport = TransportStats()
 
     def begin_round(self, phase: str, live: int) -> None:
         """Count what follows in a new round; what was said before the first one belongs to it."""
@@ -198,7 +197,7 @@ class Meter:
         for message in messages:
             if type(message) is not kind or message.free is not free:  # most often all are of one kind
                 kind, free = type(message), message.free
-                entry = entries.setdefault((kind.__name__, direction), [0, 0, 0])
+                entry = entries.setdefault((kind_of(kind), direction), [0, 0, 0])
                 words, bits, arrays = _price_list(kind, free)
             more_words, more_bits = _array_cost(message, arrays) if arrays else (0, 0)
             entry[0] += copies
@@ -244,14 +243,14 @@ class Meter:
             for number, it in enumerate(self._counted)
         )
 
-    def ledger(self) -> Ledger:
-        """What was said so far."""
+    def ledger(self, transport: TransportStats | None = None) -> Ledger:
+        """All messages so far, and what their transport cost."""
         entries = tuple(
             Entry(number, kind, direction, *counts)
             for number, it in enumerate(self._counted)
             for (kind, direction), counts in sorted(it.entries.items())
         )
-        return Ledger(entries, sum(it.round_trips for it in self._counted), self.transport)
+        return Ledger(entries, sum(it.round_trips for it in self._counted), transport or TransportStats())
 
     @property
     def _counted(self) -> list[_OpenRound]:

@@ -44,6 +44,15 @@ class Message(
     """Fields that follow from what all know, and so cost no word."""
 
 
+def kind_of(message: type[Message]) -> str:
+    """The kind of a message class: its pinned tag, which the ledger, the wire and logs use.
+
+    >>> kind_of(Deal)
+    'Deal'
+    """
+    return str(message.__struct_config__.tag)
+
+
 class Deal(Message, frozen=True, tag="Deal"):
     """Work out your hand: the arms that the hash with these coefficients gives you."""
 

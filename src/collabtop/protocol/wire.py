@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from collabtop.errors import ProtocolError
-from collabtop.protocol.messages import Message
+from collabtop.protocol.messages import Message, kind_of
 
 _INTS, _REALS, _FLAGS = 1, 2, 3
 _SMALLEST, _LARGEST = -(2**31), 2**31 - 1
@@ -17,7 +17,7 @@ _SMALLEST, _LARGEST = -(2**31), 2**31 - 1
 
 def kinds() -> dict[str, type[Message]]:
     """All kinds of message, by name."""
-    return {kind.__name__: kind for kind in Message.__subclasses__()}
+    return {kind_of(kind): kind for kind in Message.__subclasses__()}
 
 
 def encode(message: Message) -> bytes:

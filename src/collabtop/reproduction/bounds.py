@@ -1,4 +1,4 @@
-"""What the paper's bound on the error says, and from where on."""
+"""The paper's error bound and the sizes from which its corollary and its lower-bound instance work as printed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collabtop.problem import complexity, error_bound
 
 
 def bound_horizon(arms: SimulatedArms, m: int, agents: int, level: float) -> int:
-    """The first horizon at which the paper's bound on the error is below `level`.
+    """The smallest horizon at which the paper's bound on the error is below `level`.
 
     >>> import collabtop as ct
     >>> bound_horizon(ct.BernoulliArms([0.9, 0.5, 0.25]), m=1, agents=10, level=1)
@@ -26,7 +26,7 @@ def bound_horizon(arms: SimulatedArms, m: int, agents: int, level: float) -> int
 
 
 def corollary_bound(n: int) -> float:
-    """What the bound says at T = 500 H log^2 n / K, where the paper promises .01; H and K cancel out.
+    """The bound at T = 500 H log^2 n / K, where the paper states an error of .01; H and K cancel out.
 
     >>> corollary_bound(4) > 0.01 > corollary_bound(8)
     True
@@ -36,7 +36,7 @@ def corollary_bound(n: int) -> float:
 
 
 def corollary_holds_from(most: int = 64) -> int:
-    """The smallest n from which on that promise is kept.
+    """The smallest n from which on the corollary holds.
 
     >>> corollary_holds_from()
     8

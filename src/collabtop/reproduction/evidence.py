@@ -1,14 +1,37 @@
-"""What the statements are judged by: the points of the studies, and how to find them."""
+"""The evidence on which the statements are judged: the points of the studies, with lookups."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import msgspec
 
 from collabtop.arms import SimulatedArms
 from collabtop.problem import complexity
-from collabtop.reproduction.names import paper_name
 from collabtop.stats import Crossing, fit_crossing
 from collabtop.studies.table import PointSummary
+
+_PAPER_NAMES = {
+    "collab-top-iid": "CollabTopIID",
+    "collab-top-noniid": "CollabTopNIID",
+    "kzz": "KZZ",
+    "kzz-balanced": "KZZ balanced",
+    "uniform": "Uniform",
+    "sar": "SAR",
+}
+_SCHEDULES = {"paper": "printed schedule", "full": "full schedule"}
+
+
+def paper_name(algorithm: str, schedule: str | None = None) -> str:
+    """The name of an algorithm in the style of the paper, with its schedule if it has one.
+
+    >>> paper_name("collab-top-iid", "paper"), paper_name("frugal-top-noniid")
+    ('CollabTopIID, printed schedule', 'FrugalTopNIID')
+    """
+    name = _PAPER_NAMES.get(algorithm)
+    if name is None:
+        name = "".join({"iid": "IID", "noniid": "NIID"}.get(part, part.capitalize()) for part in algorithm.split("-"))
+    return name if schedule is None else f"{name}, {_SCHEDULES.get(schedule, schedule)}"
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -19,7 +42,7 @@ class Line(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """As the paper calls it."""
+        """The name in the style of the paper."""
         return paper_name(self.algorithm, self.schedule)
 
 
@@ -30,17 +53,17 @@ UNIFORM = Line("uniform")
 
 
 class Crossed(msgspec.Struct, frozen=True):
-    """Where one algorithm's error falls to .01 in one setting, from the deeper study."""
+    """The horizon at which the error of an algorithm falls to .01 in one setting, from the deep study."""
 
     line: Line
     m: int
     agents: int
     at: Crossing | None
-    """None if it was sought and not found."""
+    """None if the study did not find the horizon."""
 
 
 class LocalRuns(msgspec.Struct, frozen=True):
-    """How often collab-top-iid had a local round at all."""
+    """How many runs of collab-top-iid had a local phase."""
 
     n: int
     agents: int
@@ -49,7 +72,7 @@ class LocalRuns(msgspec.Struct, frozen=True):
 
 
 class RoundCost(msgspec.Struct, frozen=True):
-    """One round of a run of collab-top-iid: words by the paper's step."""
+    """The words of one round of a run of collab-top-iid, by step of the paper."""
 
     n: int
     agents: int
@@ -60,13 +83,13 @@ class RoundCost(msgspec.Struct, frozen=True):
     phase: str
     live: int
     words: int
-    """LocalElim or GlobalElim, all of it."""
+    """All words of LocalElim or GlobalElim."""
     searches: int
     """Words of its CollabSearch calls."""
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """Words over n and K, and where they go (T2)."""
+    """How words grow with n and K, and which steps send them (T2)."""
 
     points: tuple[PointSummary, ...]
     sizes: dict[str, int]
@@ -76,7 +99,7 @@ class Growth(msgspec.Struct, frozen=True):
 
 
 class Disjointness(msgspec.Struct, frozen=True):
-    """How one algorithm answered set disjointness (T4)."""
+    """The answers of one algorithm to set disjointness (T4)."""
 
     line: Line
     runs: int
@@ -88,22 +111,22 @@ class Disjointness(msgspec.Struct, frozen=True):
 
 
 class WordsByKind(msgspec.Struct, frozen=True):
-    """Where the words of one algorithm go, by kind of message."""
+    """The words of one algorithm by kind of message."""
 
     runs: int
-    """Runs whose ledgers were read."""
+    """Number of runs whose ledgers were read."""
     words: dict[str, float]
-    """On average."""
+    """Mean words per run."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """All that was measured."""
+    """All measurements."""
 
     points: tuple[PointSummary, ...]
-    """The points behind the panels."""
+    """The points of the panels."""
     arms: dict[str, SimulatedArms]
     bound: tuple[PointSummary, ...] = ()
-    """Points at horizons where the paper's bound says something (T1)."""
+    """Points at horizons where the paper's bound is below 1 (T1)."""
     disjointness: tuple[Disjointness, ...] = ()
     words_by_kind: dict[str, WordsByKind] = {}
     """In the setting of the paper's comparison (C4), by algorithm."""
@@ -117,33 +140,37 @@ class Evidence(msgspec.Struct, frozen=True):
     def sweep(
         self, line: Line, arms: str, m: int, *, agents: int | None = None, horizon: int | None = None
     ) -> list[PointSummary]:
-        """The points of one line, in order of K and T; `agents` or `horizon` holds one of them fixed."""
-        found = [
+        """The points of one line, ordered by K and T; `agents` or `horizon` fixes one of the two."""
+        points = [
             point
             for point in self.points
             if (point.arms, point.m, point.algorithm, point.schedule) == (arms, m, line.algorithm, line.schedule)
             and agents in (None, point.agents)
             and horizon in (None, point.horizon)
         ]
-        return sorted(found, key=lambda point: (point.agents, point.horizon))
+        return sorted(points, key=lambda point: (point.agents, point.horizon))
 
     def lines(self, arms: str) -> list[Line]:
-        """The algorithms that ran on these arms, the paper's first."""
-        known = [PRINTED, FULL, KZZ, Line("kzz-balanced"), PRINTED_NON_IID, FULL_NON_IID, UNIFORM]
+        """The lines that were run on these arms, those of the paper first."""
+        first = [PRINTED, FULL, KZZ, Line("kzz-balanced"), PRINTED_NON_IID, FULL_NON_IID, UNIFORM]
         seen = {Line(point.algorithm, point.schedule) for point in self.points if point.arms == arms}
-        rest = sorted(seen - set(known), key=lambda line: line.name)
-        return [line for line in known if line in seen] + rest
+        rest = sorted(seen - set(first), key=lambda line: line.name)
+        return [line for line in first if line in seen] + rest
 
     def crossing(self, line: Line, m: int, agents: int) -> Crossing | None:
-        """The horizon for error .01 from the deeper study, if it was made."""
-        for one in self.crossings:
-            if (one.line, one.m, one.agents) == (line, m, agents):
-                return one.at
+        """The horizon for error .01 from the deep study, if that was run."""
+        for crossed in self.crossings:
+            if (crossed.line, crossed.m, crossed.agents) == (line, m, agents):
+                return crossed.at
         return None
 
     def rough_crossing(self, line: Line, arms: str, m: int, agents: int) -> Crossing | None:
-        """The same from the panels' few runs: a rough idea only."""
-        points = [point for point in self.sweep(line, arms, m, agents=agents) if point.error <= 0.5]
-        if len(points) < 2:
-            return None
-        return fit_crossing([it.horizon for it in points], [it.wrong for it in points], [it.runs for it in points])
+        """A rough estimate of the horizon for error .01, from the few runs of the panels."""
+        return fit_points([point for point in self.sweep(line, arms, m, agents=agents) if point.error <= 0.5])
+
+
+def fit_points(points: Sequence[PointSummary]) -> Crossing | None:
+    """The horizon for error .01 according to these points, if they locate it."""
+    if len(points) < 2:
+        return None
+    return fit_crossing([p.horizon for p in points], [p.wrong for p in points], [p.runs for p in points])

@@ -1,4 +1,4 @@
-"""Which studies the paper's experimental section needs, and where each panel finds its points."""
+"""The study behind the paper's experimental section, and the panels of its figures."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from collabtop.algorithms.registry import available_algorithms, make_algorithm
 from collabtop.algorithms.uniform import Uniform
 from collabtop.arms import BernoulliArms, HeterogeneousArms, SimulatedArms
 from collabtop.errors import HorizonError, InputError
-from collabtop.runs.identification import check_run_arguments
+from collabtop.runs.spec import make_spec
 from collabtop.studies.grid import Study
 
 AGENTS = 10
-"""K of the paper's figures against T."""
+"""K in the paper's figures over T."""
 PAPER_HORIZON = 30_000
-"""T of the paper's figures against K."""
+"""T in the paper's figures over K."""
 IID, NON_IID = "movies", "groups"
 
-# The printed schedule needs three times kzz's horizon: the sweeps reach to where its error is gone as well.
+# The printed schedule needs three times the horizon of kzz, so the sweeps extend to where its error is zero as well.
 _HORIZONS = {
     (IID, 1): (5_000, 10_000, 20_000, 30_000, 80_000),
     (IID, 8): (60_000, 120_000, 240_000, 600_000, 2_000_000),
     (NON_IID, 1): (3_000, 6_000, 12_000, 30_000, 200_000),
     (NON_IID, 8): (80_000, 120_000, 200_000, 500_000, 1_400_000),
 }
-_CREWS = (2, 10, 20, 30)
+_AGENT_COUNTS = (2, 10, 20, 30)
 _QUICK_HORIZONS = {
     (IID, 1): (5_000, 30_000, 80_000),
     (IID, 8): (60_000, 600_000, 2_000_000),
     (NON_IID, 1): (10_000, 50_000, 200_000),
     (NON_IID, 8): (60_000, 240_000, 1_400_000),
 }
-_QUICK_CREWS = (2, 10, 30)
+_QUICK_AGENT_COUNTS = (2, 10, 30)
 _FIXED_HORIZON = {1: PAPER_HORIZON, 8: 600_000}
 
 Axis = Literal["horizon", "agents"]
@@ -48,12 +48,17 @@ Measure = Literal["error", "words"]
 
 
 def fixed_horizon(m: int) -> int:
-    """T of the sweep over K: the paper's for m = 1, and for m = 8 one at which the error can fall."""
+    """T of the sweep over K: the paper's for m = 1, and for m = 8 a longer one at which the error can fall."""
     return _FIXED_HORIZON[m]
 
 
+def data_kind(arms: str) -> str:
+    """IID or non-IID, by the name of the arms."""
+    return "IID" if arms == IID else "non-IID"
+
+
 class Panel(msgspec.Struct, frozen=True):
-    """One panel of a figure: what is drawn against what, at which points."""
+    """One panel of a figure: a measure over T or K."""
 
     letter: str
     measure: Measure
@@ -65,11 +70,11 @@ class Panel(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """What is drawn, in words."""
-        what = "Error" if self.measure == "error" else "Communication"
+        """The title of the panel."""
+        measure = "Error" if self.measure == "error" else "Communication"
         if self.against == "horizon":
-            return f"{what} against T, K = {self.fixed}"
-        return f"{what} against K, T = {self.fixed:,}"
+            return f"{measure} over T, K = {self.fixed}"
+        return f"{measure} over K, T = {self.fixed:,}"
 
 
 class FigurePlan(msgspec.Struct, frozen=True):
@@ -83,12 +88,11 @@ class FigurePlan(msgspec.Struct, frozen=True):
     @property
     def title(self) -> str:
         """The paper's caption."""
-        kind = "IID" if self.arms == IID else "non-IID"
-        return f"Performance of algorithms for top-{self.m} arm identification, {kind} data"
+        return f"Performance of algorithms for top-{self.m} arm identification, {data_kind(self.arms)} data"
 
 
 def figure_plans(agents: int) -> tuple[FigurePlan, ...]:
-    """The paper's four figures, twelve panels; `agents` is K of the non-IID arms.
+    """The paper's four figures with twelve panels; `agents` is K of the non-IID arms.
 
     >>> [len(plan.panels) for plan in figure_plans(10)]
     [4, 4, 2, 2]
@@ -97,7 +101,7 @@ def figure_plans(agents: int) -> tuple[FigurePlan, ...]:
     plans = []
     for number, m in ((1, 1), (2, 8)):
         fixed = {"horizon": AGENTS, "agents": _FIXED_HORIZON[m]}
-        panels = tuple(Panel(letter, what, axis, IID, m, fixed[axis]) for letter, what, axis in iid)  # type: ignore[arg-type]
+        panels = tuple(Panel(letter, measure, axis, IID, m, fixed[axis]) for letter, measure, axis in iid)  # type: ignore[arg-type]
         plans.append(FigurePlan(number, IID, m, panels))
     for number, m in ((3, 1), (4, 8)):
         words = Panel("a", "words", "horizon", NON_IID, m, agents)
@@ -107,61 +111,62 @@ def figure_plans(agents: int) -> tuple[FigurePlan, ...]:
 
 
 def iid_algorithms() -> list[Algorithm]:
-    """The paper's two, with both schedules and balanced pulls, and what the package has beyond them.
+    """The paper's two algorithms, with both schedules and balanced pulls, and this package's own.
 
     >>> [algorithm.title for algorithm in iid_algorithms()][:4]
     ['collab-top-iid', 'collab-top-iid', 'kzz', 'kzz-balanced']
     """
-    ours = [CollabTopIID(), CollabTopIID(schedule="full"), KZZ(), KZZ(balanced=True)]
-    return ours + _beyond("frugal-top")
+    return [CollabTopIID(), CollabTopIID(schedule="full"), KZZ(), KZZ(balanced=True), *_if_available("frugal-top")]
 
 
 def noniid_algorithms() -> list[Algorithm]:
-    """The paper's two, with both schedules, and what the package has beyond them.
+    """The paper's two algorithms, with both schedules, and this package's own.
 
     >>> [algorithm.title for algorithm in noniid_algorithms()][:3]
     ['collab-top-noniid', 'collab-top-noniid', 'uniform']
     """
-    return [CollabTopNonIID(), CollabTopNonIID(schedule="full"), Uniform(), *_beyond("frugal-top-noniid")]
+    return [CollabTopNonIID(), CollabTopNonIID(schedule="full"), Uniform(), *_if_available("frugal-top-noniid")]
 
 
-def _beyond(name: str) -> list[Algorithm]:
+def _if_available(name: str) -> list[Algorithm]:
     return [make_algorithm(name)] if name in available_algorithms() else []
 
 
 def panels_study(iid: BernoulliArms, groups: HeterogeneousArms, *, runs: int, seed: int, quick: bool) -> Study:
-    """All runs behind the twelve panels, and the points at T = 30,000 that m = 8 is judged by as well."""
-    for name, arms in (("means", iid), ("group means", groups)):
+    """All runs for the twelve panels, and the points at T = 30,000 that the verdicts for m = 8 also use."""
+    for kind, arms in (("IID", iid), ("non-IID", groups)):
         if arms.n <= 16:
-            raise InputError(f"{name} hold {arms.n} arms, but the best 8 of at most 16 is not what the paper asks")
-    horizons, crews = (_QUICK_HORIZONS, _QUICK_CREWS) if quick else (_HORIZONS, _CREWS)
+            raise InputError(
+                f"the number of {kind} arms is {arms.n}, but the paper's top-8 experiments need at least 17"
+            )
+    horizons, agent_counts = (_QUICK_HORIZONS, _QUICK_AGENT_COUNTS) if quick else (_HORIZONS, _AGENT_COUNTS)
     studies: list[Study] = []
     for m in (1, 8):
         for algorithm in iid_algorithms():
             for horizon in horizons[IID, m]:
-                studies += _fitting(IID, iid, algorithm, m, AGENTS, horizon, runs, seed)
-            for crew in crews:
-                studies += _fitting(IID, iid, algorithm, m, crew, _FIXED_HORIZON[m], runs, seed)
+                studies += _point_study(IID, iid, algorithm, m, AGENTS, horizon, runs, seed)
+            for agents in agent_counts:
+                studies += _point_study(IID, iid, algorithm, m, agents, _FIXED_HORIZON[m], runs, seed)
         for algorithm in noniid_algorithms():
             for horizon in horizons[NON_IID, m]:
-                studies += _fitting(NON_IID, groups, algorithm, m, groups.agents, horizon, runs, seed)
+                studies += _point_study(NON_IID, groups, algorithm, m, groups.agents, horizon, runs, seed)
     for algorithm in iid_algorithms()[:3]:
-        for crew in (crews[0], crews[-1]):
-            studies += _fitting(IID, iid, algorithm, 8, crew, PAPER_HORIZON, runs, seed)
-    return added(studies)
+        for agents in (agent_counts[0], agent_counts[-1]):
+            studies += _point_study(IID, iid, algorithm, 8, agents, PAPER_HORIZON, runs, seed)
+    return combined(studies)
 
 
-def _fitting(
+def _point_study(
     name: str, arms: SimulatedArms, algorithm: Algorithm, m: int, agents: int | None, horizon: int, runs: int, seed: int
 ) -> list[Study]:
-    """A study of one point, or none where the horizon does not pay for the algorithm's first step."""
+    """A study of one point, or none if the horizon is below the smallest one of the algorithm."""
     try:
-        check_run_arguments(arms, m, agents, horizon, algorithm)
+        make_spec(arms, m, agents=agents, horizon=horizon, algorithm=algorithm)
     except HorizonError:
         return []
     return [Study(arms={name: arms}, algorithms=algorithm, m=m, agents=agents, horizon=horizon, runs=runs, seed=seed)]
 
 
-def added(studies: Iterable[Study]) -> Study:
-    """Several studies as one."""
+def combined(studies: Iterable[Study]) -> Study:
+    """Several studies as one study."""
     return reduce(add, studies)

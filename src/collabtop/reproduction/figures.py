@@ -1,4 +1,4 @@
-"""The paper's four figures, twelve panels, in one style that also reads in grey."""
+"""The paper's four figures with twelve panels, in a style that also works in greyscale."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from collabtop.reproduction.evidence import FULL, FULL_NON_IID, KZZ, PRINTED, PR
 from collabtop.reproduction.experiments import FigurePlan, Panel
 from collabtop.studies.table import PointSummary
 
-# Larger and behind, so that it is seen where two lines lie on top of each other.
+# Larger and behind, so that the marker is visible where two lines coincide.
 _OPEN: dict[str, Any] = {"markerfacecolor": "white", "markersize": 7, "zorder": 1.9}
-# Colours of Okabe and Ito, which the colour-blind tell apart; markers and dashes do so in grey.
+# Colours by Okabe and Ito, which colour-blind readers can distinguish; markers and dashes serve greyscale prints.
 _STYLES: dict[Line, dict[str, Any]] = {
     PRINTED: {"color": "#0072B2", "marker": "o", "linestyle": "-"},
     FULL: {"color": "#0072B2", "marker": "o", "linestyle": "--", **_OPEN},
@@ -28,13 +28,13 @@ _STYLES: dict[Line, dict[str, Any]] = {
     FULL_NON_IID: {"color": "#0072B2", "marker": "o", "linestyle": "--", **_OPEN},
     UNIFORM: {"color": "#444444", "marker": "D", "linestyle": "-."},
 }
-_BEYOND: tuple[dict[str, Any], ...] = (
+_OTHER_STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#007A5A", "marker": "^", "linestyle": "-", "markersize": 6},
     {"color": "#CC79A7", "marker": "v", "linestyle": ":", "markersize": 6},
     {"color": "#000000", "marker": "P", "linestyle": ":", "markersize": 6},
 )
-_LOOK: Any = {
-    "font.family": "DejaVu Sans",  # comes with Matplotlib, so the figures are the same everywhere
+_RC: Any = {
+    "font.family": "DejaVu Sans",  # ships with Matplotlib, so figures are the same everywhere
     "font.size": 8.5,
     "axes.titlesize": 9,
     "axes.spines.top": False,
@@ -49,34 +49,31 @@ _LOOK: Any = {
     "pdf.fonttype": 42,
 }
 BARS = (
-    "Bars: the standard deviation over runs of words, as in the paper, and the Wilson 95% interval of an error "
-    "probability. There the paper has the standard deviation too; that of a right or wrong answer follows from the "
-    "probability itself, and does not tell how well it is known. In the panels of errors, lines are moved "
-    "a little sideways so that their bars can be seen."
+    "Error bars show the standard deviation of words over runs, as in the paper, and the 95% Wilson interval of error "
+    "probabilities. For the latter the paper shows the standard deviation as well, but that of a right-or-wrong answer "
+    "follows from the probability itself and does not show how precisely the probability is known. In the error "
+    "panels, lines are shifted slightly sideways so that their bars do not hide each other."
 )
-"""What the bars stand for, and where that is not what the paper's stand for."""
-_WIDTH, _ROW, _LEGEND = 7.2, 2.6, 0.75  # inches: the width of a printed page's text
-_ASIDE = 0.012  # how far lines are moved apart, so that their bars do not hide each other
+"""What the error bars show, and where they differ from the paper's."""
+_WIDTH, _ROW, _LEGEND = 7.2, 2.6, 0.75  # inches; the width is that of the text on a printed page
+_SHIFT = 0.012  # relative distance between neighbouring lines in the error panels
 
 
 @contextmanager
 def figure_style() -> Iterator[None]:
-    """The style in which figures are made and saved; what was set before comes back."""
-    with mpl.rc_context(_LOOK):
+    """The Matplotlib style for drawing and saving figures; restores the previous style at the end."""
+    with mpl.rc_context(_RC):
         yield
 
 
 def line_style(line: Line, lines: Sequence[Line]) -> dict[str, Any]:
-    """Colour, marker and dashes of one of the lines: the same in every picture."""
-    beyond = [other for other in lines if other not in _STYLES]
-    return _STYLES.get(line) or _BEYOND[beyond.index(line) % len(_BEYOND)]
+    """Colour, marker and dashes of a line, the same in every figure."""
+    others = [other for other in lines if other not in _STYLES]
+    return _STYLES.get(line) or _OTHER_STYLES[others.index(line) % len(_OTHER_STYLES)]
 
 
 def paper_figure(plan: FigurePlan, evidence: Evidence) -> Figure:
-    """Draw one figure of the paper from the points.
-
-    Bars are as `BARS` says.
-    """
+    """Draw one figure of the paper from the points; `BARS` explains its error bars."""
     with figure_style():
         rows = (len(plan.panels) + 1) // 2
         figure = Figure(figsize=(_WIDTH, _ROW * rows + _LEGEND), layout="constrained")
@@ -98,21 +95,21 @@ def panel_points(panel: Panel, line: Line, evidence: Evidence) -> list[PointSumm
 
 
 def _draw(axes: Axes, panel: Panel, lines: Sequence[Line], evidence: Evidence) -> None:
-    places: set[int] = set()
+    positions: set[int] = set()
     for number, line in enumerate(lines):
         points = panel_points(panel, line, evidence)
         x = [getattr(point, panel.against) for point in points]
-        places.update(x)
+        positions.update(x)
         if panel.measure == "error":
-            x = [place * (1 + _ASIDE * (number - (len(lines) - 1) / 2)) for place in x]
-        heights, bars = _heights(panel, points)
-        axes.errorbar(x, heights, yerr=bars, label=line.name, capsize=1.8, elinewidth=0.7, **line_style(line, lines))
+            x = [position * (1 + _SHIFT * (number - (len(lines) - 1) / 2)) for position in x]
+        y, bars = _values(panel, points)
+        axes.errorbar(x, y, yerr=bars, label=line.name, capsize=1.8, elinewidth=0.7, **line_style(line, lines))
     axes.set_title(f"({panel.letter}) {panel.title}", loc="left")
-    _finish_x(axes, panel, sorted(places))
-    _finish_y(axes, panel, empty=not places)
+    _finish_x(axes, panel, sorted(positions))
+    _finish_y(axes, panel, empty=not positions)
 
 
-def _heights(panel: Panel, points: Sequence[PointSummary]) -> tuple[list[float], list[list[float]]]:
+def _values(panel: Panel, points: Sequence[PointSummary]) -> tuple[list[float], list[list[float]]]:
     if panel.measure == "error":
         below = [max(0.0, point.error - point.error_low) for point in points]
         above = [max(0.0, point.error_high - point.error) for point in points]
@@ -121,24 +118,24 @@ def _heights(panel: Panel, points: Sequence[PointSummary]) -> tuple[list[float],
     return [point.words_mean for point in points], [spread, spread]
 
 
-def _finish_x(axes: Axes, panel: Panel, places: list[int]) -> None:
+def _finish_x(axes: Axes, panel: Panel, positions: list[int]) -> None:
     if panel.against == "horizon":
-        axes.set_xscale("log" if places else "linear")
+        axes.set_xscale("log" if positions else "linear")
         axes.set_xlabel("time horizon T (thousand time steps)")
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1000:,.0f}"))
-        axes.xaxis.set_major_locator(FixedLocator(_apart(places)))
+        axes.xaxis.set_major_locator(FixedLocator(_apart(positions)))
         axes.xaxis.set_minor_locator(NullLocator())
     else:
         axes.set_xlabel("number of agents K")
-        axes.set_xlim(0, max(places, default=1) * 1.04)
+        axes.set_xlim(0, max(positions, default=1) * 1.04)
 
 
-def _apart(places: list[int], factor: float = 1.25) -> list[int]:
-    """Those of the places whose labels do not touch on a log axis."""
+def _apart(positions: list[int], factor: float = 1.25) -> list[int]:
+    """The positions whose labels do not overlap on a log axis."""
     kept: list[int] = []
-    for place in places:
-        if not kept or place >= factor * kept[-1]:
-            kept.append(place)
+    for position in positions:
+        if not kept or position >= factor * kept[-1]:
+            kept.append(position)
     return kept
 
 
@@ -148,7 +145,7 @@ def _finish_y(axes: Axes, panel: Panel, *, empty: bool) -> None:
         axes.set_ylim(-0.03, 1.03)
         return
     axes.set_ylabel("communication (words)")
-    if empty:  # every algorithm refused these horizons: a log scale would have nothing to go by
+    if empty:  # every algorithm refused these horizons, and a log scale needs data
         return
     axes.set_yscale("log")
     axes.set_ylim(*round_ends(*axes.dataLim.intervaly))
@@ -158,7 +155,7 @@ def _finish_y(axes: Axes, panel: Panel, *, empty: bool) -> None:
 
 
 def round_ends(low: float, high: float) -> tuple[float, float]:
-    """Ends of a log axis a little beyond the nearest of 1, 2, 5, 10, ..., so that there is a label past the last point.
+    """The ends of a log axis, slightly beyond the nearest of 1, 2, 5, 10, ..., so that labels enclose all points.
 
     >>> [round(end) for end in round_ends(5_470, 31_240)]
     [4666, 53576]
@@ -170,18 +167,18 @@ def round_ends(low: float, high: float) -> tuple[float, float]:
 
 
 def describe(plan: FigurePlan, evidence: Evidence) -> str:
-    """The figure in words, for those who cannot see it: where each line begins and ends."""
+    """A text alternative for the figure: the first and last value of each line."""
     parts = [f"Figure {plan.number}. {plan.title}."]
     for panel in plan.panels:
         ends = []
         for line in evidence.lines(plan.arms):
             points = panel_points(panel, line, evidence)
             if points:
-                values = [_value(panel, point) for point in (points[0], points[-1])]
-                ends.append(f"{line.name} from {values[0]} to {values[1]}")
+                first, last = (_value_text(panel, point) for point in (points[0], points[-1]))
+                ends.append(f"{line.name} from {first} to {last}")
         parts.append(f"Panel {panel.letter}, {panel.title}: {'; '.join(ends)}.")
     return " ".join(parts)
 
 
-def _value(panel: Panel, point: PointSummary) -> str:
+def _value_text(panel: Panel, point: PointSummary) -> str:
     return f"{point.error:.2f}" if panel.measure == "error" else f"{point.words_mean:,.0f} words"

@@ -1,4 +1,4 @@
-"""The report as one HTML page that opens offline: everything it needs is in it."""
+"""The report as one self-contained HTML page that opens offline."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from collabtop.reproduction.experiments import FigurePlan
 from collabtop.reproduction.figures import BARS, panel_points
 from collabtop.reproduction.prices import NOTE, price_rows
 from collabtop.reproduction.render import RenderedFigure
-from collabtop.reproduction.report import Reproduction
-from collabtop.reproduction.verdicts import Statement
+from collabtop.reproduction.report import SUBTITLE, TITLE, Reproduction
+from collabtop.reproduction.verdicts import Statement, Verdict
 
 _CSS = """
 :root { color-scheme: light dark; --text: #1b1b1f; --faint: #5b5b66; --back: #ffffff; --soft: #f4f4f7;
@@ -35,27 +35,28 @@ details { margin: .5rem 0 1.5rem; } summary { cursor: pointer; }
 @media print { body { max-width: none; padding: 0; font-size: 9.5pt; } figure, tr { break-inside: avoid; }
   details:not([open]) { display: none; } }
 """
-_MARKS = {"holds": "✓", "does not hold": "✗", "undecided": "?"}
+_MARKS: dict[Verdict, str] = {"holds": "✓", "does not hold": "✗", "undecided": "?"}
 
 
-def html_page(made: Reproduction, figures: Sequence[RenderedFigure]) -> str:
-    """The whole report; figures are inside it as SVG."""
-    counts = ", ".join(f"{sum(one.verdict == verdict for one in made.statements)} {verdict}" for verdict in _MARKS)
+def html_page(report: Reproduction, figures: Sequence[RenderedFigure]) -> str:
+    """The whole report, with the figures embedded as SVG."""
+    verdicts = [statement.verdict for statement in report.statements]
+    counts = ", ".join(f"{verdict} ({verdicts.count(verdict)})" for verdict in _MARKS)
     return "\n".join(
         [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>Reproduction report</title>\n<style>{_CSS}</style>\n</head>\n<body>",
-            "<header>\n<h1>Communication-efficient collaborative best arm identification, measured again</h1>",
-            '<p class="lead">The experiments and theorems of Karpov and Zhang (AAAI 2023). '
-            f"Of {len(made.statements)} statements: {escape(counts)}.</p>\n</header>\n<main>",
-            "<section>\n<h2>What the paper says, and what came out</h2>",
-            _statements(made.statements),
+            f"<header>\n<h1>{TITLE}</h1>",
+            f'<p class="lead">{SUBTITLE}. Verdicts on {len(verdicts)} statements: {escape(counts)}.</p>',
+            "</header>\n<main>",
+            "<section>\n<h2>Statements of the paper</h2>",
+            _statements(report.statements),
             "</section>\n<section>\n<h2>Figures</h2>",
             f"<p>{escape(BARS)}</p>",
-            *(_figure(figure, made.evidence) for figure in figures),
+            *(_figure(figure, report.evidence) for figure in figures),
             "</section>\n<section>\n<h2>Settings and machine</h2>",
-            _facts(made),
+            _facts(report),
             "</section>\n</main>\n</body>\n</html>\n",
         ]
     )
@@ -63,22 +64,16 @@ def html_page(made: Reproduction, figures: Sequence[RenderedFigure]) -> str:
 
 def _statements(statements: Sequence[Statement]) -> str:
     rows = []
-    for one in statements:
-        found = "".join(f"<li>{escape(line)}</li>" for line in one.found)
-        kind = one.verdict.replace(" ", "-")
+    for statement in statements:
+        name, verdict = escape(statement.name), escape(statement.verdict)
+        findings = "".join(f"<li>{escape(finding)}</li>" for finding in statement.found)
         rows.append(
-            f'<tr id="{escape(one.name)}"><th scope="row">{escape(one.name)}</th><td>{escape(one.says)}</td>'
-            f'<td class="verdict {kind}"><span aria-hidden="true">{_MARKS[one.verdict]} </span>{escape(one.verdict)}'
-            f'</td><td>{f"<ul>{found}</ul>" if found else "-"}<p class="why">{escape(one.why)}.</p></td></tr>'
+            f'<tr id="{name}"><th scope="row">{name}</th><td>{escape(statement.says)}</td>'
+            f'<td class="verdict {verdict.replace(" ", "-")}"><span aria-hidden="true">{_MARKS[statement.verdict]} '
+            f"</span>{verdict}</td>"
+            f'<td>{f"<ul>{findings}</ul>" if findings else "-"}<p class="why">{escape(statement.why)}.</p></td></tr>'
         )
-    heads = "".join(
-        f'<th scope="col">{name}</th>' for name in ("", "The paper says", "Verdict", "What came out, and why")
-    )
-    return (
-        f'<div class="scroll"><table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n'
-        + "\n".join(rows)
-        + "\n</tbody></table></div>"
-    )
+    return _table(("", "Statement", "Verdict", "Results and criteria"), rows)
 
 
 def _figure(figure: RenderedFigure, evidence: Evidence) -> str:
@@ -91,27 +86,31 @@ def _figure(figure: RenderedFigure, evidence: Evidence) -> str:
 
 
 def _prices(evidence: Evidence) -> str:
-    heads, *rows = price_rows(evidence)
-    body = [f'<tr><th scope="row">{escape(row[0])}</th>{_cells(row[1:])}</tr>' for row in rows]
-    return f"<p>{escape(NOTE)}</p>\n" + _table("What error .01 takes, as a table", heads, body)
+    header, *rows = price_rows(evidence)
+    body = [_row(name, cells) for name, *cells in rows]
+    return f"<p>{escape(NOTE)}</p>\n" + _details("Cost of error .01 as a table", header, body)
 
 
-def _cells(row: Sequence[str]) -> str:
-    return "".join(f'<td class="number">{escape(cell)}</td>' for cell in row)
+def _row(name: str, cells: Sequence[str]) -> str:
+    numbers = "".join(f'<td class="number">{escape(cell)}</td>' for cell in cells)
+    return f'<tr><th scope="row">{escape(name)}</th>{numbers}</tr>'
 
 
-def _table(summary: str, heads: Sequence[str], rows: Sequence[str]) -> str:
-    shown = "".join(f'<th scope="col">{name}</th>' for name in heads)
+def _details(summary: str, header: Sequence[str], rows: Sequence[str]) -> str:
+    return f"<details><summary>{summary}</summary>\n{_table(header, rows)}</details>"
+
+
+def _table(header: Sequence[str], rows: Sequence[str]) -> str:
+    names = "".join(f'<th scope="col">{name}</th>' for name in header)
     return (
-        f"<details><summary>{summary}</summary>\n"
-        f'<div class="scroll"><table><thead><tr>{shown}</tr></thead>\n<tbody>\n'
+        f'<div class="scroll"><table><thead><tr>{names}</tr></thead>\n<tbody>\n'
         + "\n".join(rows)
-        + "\n</tbody></table></div></details>"
+        + "\n</tbody></table></div>"
     )
 
 
 def _points(plan: FigurePlan, evidence: Evidence) -> str:
-    """The figure's points in figures: each once, though two panels show it."""
+    """The points of a figure as a table, each once even if two panels show it."""
     points = {
         (line.name, point.agents, point.horizon): point
         for panel in plan.panels
@@ -131,14 +130,14 @@ def _points(plan: FigurePlan, evidence: Evidence) -> str:
             f"{point.round_trips_mean:,.1f}",
             f"{point.time_mean:,.0f}",
         )
-        rows.append(f'<tr><th scope="row">{escape(name)}</th>{_cells(cells)}</tr>')
-    names = ("algorithm", "K", "T", "runs", "error", "95% interval", "words", "bits", "round trips", "time used")
-    return _table(f"The {len(rows)} points of figure {plan.number} as a table", names, rows)
+        rows.append(_row(name, cells))
+    header = ("algorithm", "K", "T", "runs", "error", "95% interval", "words", "bits", "round trips", "time used")
+    return _details(f"The {len(rows)} points of figure {plan.number} as a table", header, rows)
 
 
-def _facts(made: Reproduction) -> str:
+def _facts(report: Reproduction) -> str:
     rows = "\n".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(str(value))}</td></tr>'
-        for name, value in made.facts().items()
+        for name, value in report.facts().items()
     )
     return f"<table><tbody>\n{rows}\n</tbody></table>"

@@ -1,4 +1,4 @@
-"""The report as Markdown, for a terminal."""
+"""The report as Markdown."""
 
 from __future__ import annotations
 
@@ -8,57 +8,58 @@ from collabtop.reproduction.experiments import FigurePlan
 from collabtop.reproduction.figures import BARS, panel_points
 from collabtop.reproduction.prices import NOTE, price_rows
 from collabtop.reproduction.render import RenderedFigure
-from collabtop.reproduction.report import Reproduction
+from collabtop.reproduction.report import SUBTITLE, TITLE, Reproduction
 
 
-def markdown_page(made: Reproduction, figures: Sequence[RenderedFigure]) -> str:
-    """The whole report; the figures are the PNG files beside it."""
+def markdown_page(report: Reproduction, figures: Sequence[RenderedFigure]) -> str:
+    """The whole report; it links to the PNG files of the figures."""
     lines = [
-        "# Communication-efficient collaborative best arm identification, measured again",
+        f"# {TITLE}",
         "",
-        "The experiments and theorems of Karpov and Zhang (AAAI 2023).",
+        f"{SUBTITLE}.",
         "",
-        "| # | the paper says | verdict |",
+        "| # | statement of the paper | verdict |",
         "| --- | --- | --- |",
-        *(f"| {one.name} | {one.says.replace('|', '/')} | {one.verdict} |" for one in made.statements),
+        *(f"| {s.name} | {s.says.replace('|', '/')} | {s.verdict} |" for s in report.statements),
         "",
-        "## What came out, and why",
+        "## Results and criteria",
         "",
     ]
-    for one in made.statements:
-        lines += [f"### {one.name}: {one.verdict}", "", f"{one.says}.", ""]
-        lines += [f"- {found}" for found in one.found]
-        lines += ["", f"{one.why}.", ""]
+    for statement in report.statements:
+        lines += [f"### {statement.name}: {statement.verdict}", "", f"{statement.says}.", ""]
+        if statement.found:
+            lines += [*(f"- {finding}" for finding in statement.found), ""]
+        lines += [f"{statement.why}.", ""]
     lines += ["## Figures", "", BARS, ""]
     for figure in figures:
         lines += [f"![{figure.caption}](figures/{figure.name}.png)", ""]
-        lines += _prices(made) if figure.plan is None else _panels(figure.plan, made)
+        lines += _prices(report) if figure.plan is None else _panels(figure.plan, report)
     lines += ["## Settings and machine", "", "| | |", "| --- | --- |"]
-    lines += [f"| {name} | {value} |" for name, value in made.facts().items()]
+    lines += [f"| {name} | {value} |" for name, value in report.facts().items()]
     return "\n".join(lines) + "\n"
 
 
-def _prices(made: Reproduction) -> list[str]:
-    heads, *rows = price_rows(made.evidence)
-    table = [f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows)]
+def _prices(report: Reproduction) -> list[str]:
+    header, *rows = price_rows(report.evidence)
+    table = [f"| {' | '.join(row)} |" for row in (header, ["---"] * len(header), *rows)]
     return [NOTE, "", *table, ""]
 
 
-def _panels(plan: FigurePlan, made: Reproduction) -> list[str]:
+def _panels(plan: FigurePlan, report: Reproduction) -> list[str]:
     lines = []
     for panel in plan.panels:
-        rows = {line: panel_points(panel, line, made.evidence) for line in made.evidence.lines(panel.arms)}
-        places = sorted({getattr(point, panel.against) for points in rows.values() for point in points})
+        rows = {line: panel_points(panel, line, report.evidence) for line in report.evidence.lines(panel.arms)}
+        positions = sorted({getattr(point, panel.against) for points in rows.values() for point in points})
         symbol = "T" if panel.against == "horizon" else "K"
         lines += [
             f"({panel.letter}) {panel.title}",
             "",
-            f"| {symbol} | " + " | ".join(f"{place:,}" for place in places) + " |",
-            "| --- |" + " --- |" * len(places),
+            f"| {symbol} | " + " | ".join(f"{position:,}" for position in positions) + " |",
+            "| --- |" + " --- |" * len(positions),
         ]
         for line, points in rows.items():
             values = {getattr(point, panel.against): point for point in points}
-            cells = [_cell(panel.measure, values.get(place)) for place in places]
+            cells = [_cell(panel.measure, values.get(position)) for position in positions]
             lines.append(f"| {line.name} | " + " | ".join(cells) + " |")
         lines.append("")
     return lines

@@ -1,4 +1,4 @@
-"""What an algorithm needs for error .01: its horizon, and what is said."""
+"""The price of error .01: the horizon and the communication that each algorithm needs for it."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from collections.abc import Iterator
 import msgspec
 
 from collabtop.reproduction.evidence import Evidence, Line
-from collabtop.reproduction.experiments import AGENTS, IID, NON_IID
+from collabtop.reproduction.experiments import AGENTS, IID, NON_IID, data_kind
 from collabtop.stats import Crossing
 
 CAPTION = (
-    "What error .01 takes: the horizon, and what is said, in words for IID arms and in bits for non-IID ones; words of "
-    "both are in the table"
+    "Cost of error .01: horizon and communication, in words for IID arms and in bits for non-IID arms (the table has "
+    "both)"
 )
 NOTE = (
-    "Lower left is better; the grey steps join those that no other beats on both. For non-IID arms both means the "
-    "horizon and bits: a flag of one bit counts as a word, as a mean of 64 bits does, so that words do not tell a "
-    "short message from a long one there. A horizon comes from the deep study where one was made; pale marks with "
-    "dotted bars are rough, from the panels' runs alone. What is said is taken at the nearest horizon of the panels."
+    "Lower left is better. The grey steps connect the algorithms that no other algorithm beats on both axes. For "
+    "non-IID arms, communication is measured in bits: a one-bit flag counts as one word, and so does a 64-bit mean, so "
+    "words would not distinguish short messages from long ones. Horizons come from the deep study where it was run; "
+    "pale marks with dotted bars are rough estimates from the runs of the panels alone. Communication is that of the "
+    "panels' horizon nearest to the crossing."
 )
-"""How to read the picture and its table."""
+"""How to read the figure and its table."""
 SETTINGS = ((IID, 1), (IID, 8), (NON_IID, 1), (NON_IID, 8))
 
 
@@ -33,23 +34,24 @@ class Price(msgspec.Struct, frozen=True):
     m: int
     at: Crossing
     rough: bool
-    """From the panels' runs alone, not from the deep study."""
+    """Whether the horizon comes from the runs of the panels alone, not from the deep study."""
     words: float
+    """Mean words at the measured horizon nearest to the crossing."""
     bits: float
-    """Both at the measured horizon that is nearest to the crossing."""
+    """Mean bits at the same horizon."""
+
+    @property
+    def communication(self) -> float:
+        """Words for IID arms; bits for non-IID arms, where some algorithms send means with fewer bits."""
+        return self.words if self.arms == IID else self.bits
 
     def is_beaten_by(self, other: Price) -> bool:
-        """Whether another one takes less of both."""
-        return other.at.horizon < self.at.horizon and said(other) < said(self)
-
-
-def said(price: Price) -> float:
-    """What is said, in the unit that tells algorithms apart: words, and bits where means are sent with fewer."""
-    return price.words if price.arms == IID else price.bits
+        """Whether the other algorithm needs a shorter horizon and less communication."""
+        return other.at.horizon < self.at.horizon and other.communication < self.communication
 
 
 def prices(evidence: Evidence) -> list[Price]:
-    """What each algorithm needs; one whose error does not come down to .01 within its sweep is left out."""
+    """The price for each algorithm whose error falls to .01 within its sweep."""
     return [price for arms, m in SETTINGS for price in _prices(evidence, arms, m)]
 
 
@@ -66,9 +68,9 @@ def _prices(evidence: Evidence, arms: str, m: int) -> Iterator[Price]:
 
 
 def describe_prices(evidence: Evidence) -> str:
-    """The picture in words."""
+    """A text alternative for the figure."""
     parts = [
-        f"top-{price.m}, {'IID' if price.arms == IID else 'non-IID'}, {price.line.name}: horizon "
+        f"top-{price.m}, {data_kind(price.arms)}, {price.line.name}: horizon "
         f"{price.at.horizon:,.0f}{' (rough)' if price.rough else ''}, {price.words:,.0f} words, {price.bits:,.0f} bits"
         for price in prices(evidence)
     ]
@@ -76,33 +78,33 @@ def describe_prices(evidence: Evidence) -> str:
 
 
 def price_rows(evidence: Evidence) -> list[tuple[str, ...]]:
-    """A table of the prices, its heads first."""
-    heads = (
+    """The prices as the rows of a table, starting with its header."""
+    header = (
         "algorithm",
         "arms",
         "m",
         "horizon",
         "95% interval",
-        "runs behind it",
+        "runs",
         "words",
         "bits",
         "beaten on horizon and words (IID) or bits (non-IID) by",
     )
-    every = prices(evidence)
-    rows: list[tuple[str, ...]] = [heads]
-    for it in every:
-        rivals = [one for one in every if (one.arms, one.m) == (it.arms, it.m) and it.is_beaten_by(one)]
+    all_prices = prices(evidence)
+    rows: list[tuple[str, ...]] = [header]
+    for price in all_prices:
+        rivals = [other for other in all_prices if (other.arms, other.m) == (price.arms, price.m)]
         rows.append(
             (
-                it.line.name,
-                "IID" if it.arms == IID else "non-IID",
-                str(it.m),
-                f"{it.at.horizon:,.0f}",
-                f"{it.at.low:,.0f} to {it.at.high:,.0f}",
-                f"{it.at.runs:,}{' (panels only: rough)' if it.rough else ''}",
-                f"{it.words:,.0f}",
-                f"{it.bits:,.0f}",
-                "; ".join(one.line.name for one in rivals) or "none",
+                price.line.name,
+                data_kind(price.arms),
+                str(price.m),
+                f"{price.at.horizon:,.0f}",
+                f"{price.at.low:,.0f} to {price.at.high:,.0f}",
+                f"{price.at.runs:,}{' (panels only: rough)' if price.rough else ''}",
+                f"{price.words:,.0f}",
+                f"{price.bits:,.0f}",
+                "; ".join(other.line.name for other in rivals if price.is_beaten_by(other)) or "none",
             )
         )
     return rows

@@ -1,4 +1,4 @@
-"""Figures as files: vector for print and screen, pixels for everything else."""
+"""Rendering of the report's figures as SVG, PDF and PNG."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from collabtop.display.save import METADATA
 from collabtop.reproduction.evidence import Evidence
 from collabtop.reproduction.experiments import FigurePlan
 from collabtop.reproduction.figures import describe, figure_style, paper_figure
@@ -22,12 +23,8 @@ from collabtop.reproduction.prices import CAPTION, describe_prices
 from collabtop.studies.runner import process_context, process_count
 
 _DPI = 200
-# Pixels first: the other two set a resolution of their own. Without the date, the same points give the same bytes.
-_FORMATS: dict[str, tuple[type[Any], dict[str, None]]] = {
-    "png": (FigureCanvasAgg, {"Software": None}),
-    "svg": (FigureCanvasSVG, {"Date": None}),
-    "pdf": (FigureCanvasPdf, {"CreationDate": None}),
-}
+# PNG first, because the other two set their own resolution.
+_CANVASES: dict[str, type[Any]] = {"png": FigureCanvasAgg, "svg": FigureCanvasSVG, "pdf": FigureCanvasPdf}
 
 
 class RenderedFigure(msgspec.Struct, frozen=True):
@@ -37,24 +34,24 @@ class RenderedFigure(msgspec.Struct, frozen=True):
     caption: str
     description: str
     files: dict[str, bytes]
-    """By ending; the same points give the same bytes."""
+    """By format; the same points give the same bytes."""
     plan: FigurePlan | None
-    """The paper's figure that this is, or None: the picture of prices."""
+    """The plan of a figure of the paper, or None for the figure of prices."""
 
 
 def rendered_figures(
     plans: Sequence[FigurePlan], evidence: Evidence, *, jobs: int | None = None
 ) -> list[RenderedFigure]:
-    """Draw the paper's figures and the picture of prices, and put them into every format."""
-    draw, wanted = partial(_rendered, evidence=evidence), [*plans, None]
-    workers = min(process_count(jobs), len(wanted))
+    """Draw the paper's figures and the figure of prices, in every format."""
+    render, all_plans = partial(_render, evidence=evidence), [*plans, None]
+    workers = min(process_count(jobs), len(all_plans))
     if workers == 1:
-        return [draw(plan) for plan in wanted]
+        return [render(plan) for plan in all_plans]
     with ProcessPoolExecutor(workers, mp_context=process_context()) as pool:
-        return list(pool.map(draw, wanted))
+        return list(pool.map(render, all_plans))
 
 
-def _rendered(plan: FigurePlan | None, evidence: Evidence) -> RenderedFigure:
+def _render(plan: FigurePlan | None, evidence: Evidence) -> RenderedFigure:
     if plan is None:
         files = _files(pareto_figure(evidence))
         return RenderedFigure("pareto", f"{CAPTION}.", describe_prices(evidence), files, None)
@@ -64,7 +61,7 @@ def _rendered(plan: FigurePlan | None, evidence: Evidence) -> RenderedFigure:
 
 
 def _files(figure: Figure) -> dict[str, bytes]:
-    """The figure in each format: laid out once, and drawn once each, where `savefig` would do both again and again."""
+    """The figure in each format. The layout is computed once; `savefig` would compute it again for every format."""
     files = {}
     with figure_style():
         figure.dpi = _DPI
@@ -72,8 +69,8 @@ def _files(figure: Figure) -> dict[str, bytes]:
         if layout is not None:
             layout.execute(figure)
             figure.set_layout_engine("none")
-        for ending, (canvas, undated) in _FORMATS.items():
+        for name, canvas in _CANVASES.items():
             buffer = io.BytesIO()
-            getattr(canvas(figure), f"print_{ending}")(buffer, metadata=undated)
-            files[ending] = buffer.getvalue()
+            getattr(canvas(figure), f"print_{name}")(buffer, metadata=METADATA[name])
+            files[name] = buffer.getvalue()
     return files

@@ -1,4 +1,4 @@
-"""The whole experimental section again: studies, figures, statements, report."""
+"""The reproduction of the paper: run the studies, judge the statements, write the report."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ import numpy as np
 import collabtop
 from collabtop.arms import BernoulliArms, HeterogeneousArms
 from collabtop.errors import FileError, InputError, reason
-from collabtop.reproduction.checks import EASY, bound_study, disjointness, disjointness_study, easy_arms
+from collabtop.reproduction.crossings import crossing_targets, find_crossings
 from collabtop.reproduction.evidence import KZZ, PRINTED, Evidence, Line, WordsByKind
 from collabtop.reproduction.experiments import AGENTS, IID, NON_IID, PAPER_HORIZON, figure_plans, panels_study
-from collabtop.reproduction.growth import growth_evidence, growth_study, local_study
-from collabtop.reproduction.horizons import find_crossings, wanted_places
+from collabtop.reproduction.growth_study import growth_evidence, growth_study, local_study
 from collabtop.reproduction.prices import prices
 from collabtop.reproduction.statements import experiment_statements
+from collabtop.reproduction.theorem_studies import EASY, bound_study, disjointness, disjointness_study, easy_arms
 from collabtop.reproduction.theorems import theorem_statements
 from collabtop.reproduction.verdicts import Statement
 from collabtop.studies.grid import Study
 from collabtop.studies.runner import run_again
 from collabtop.studies.table import Row, StudyTable, write_whole
 
-_LEDGERS = 20  # of a point's runs: words of a single one differ by a third
+TITLE = "Communication-Efficient Collaborative Best Arm Identification: reproduction report"
+SUBTITLE = "The experiments and theorems of Karpov and Zhang (AAAI 2023)"
+_LEDGERS = 20  # runs per point whose ledgers are read, because the words of single runs differ by a third
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -37,7 +39,7 @@ class Settings(msgspec.Struct, frozen=True):
     iid: BernoulliArms
     groups: HeterogeneousArms
     source: str
-    """Where the arms come from, for the report."""
+    """The source of the arms, as shown in the report."""
     runs: int = 100
     seed: int = 0
     quick: bool = False
@@ -45,29 +47,28 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class Reproduction(msgspec.Struct, frozen=True):
-    """What came out."""
+    """The results of a reproduction."""
 
     settings: Settings
     evidence: Evidence
     statements: tuple[Statement, ...]
     studies: dict[str, int]
-    """How many runs each study has, by its name."""
+    """Number of runs of each study, by its name."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain Python objects."""
+        """The results as plain Python objects."""
+        evidence = self.evidence
         return {
             "settings": self.facts(),
             "studies": self.studies,
-            "statements": [msgspec.to_builtins(one) for one in self.statements],
-            "points": [msgspec.to_builtins(one) for one in self.evidence.points],
-            "bound": [msgspec.to_builtins(one) for one in self.evidence.bound],
-            "words_by_kind": self.evidence.words_by_kind,
-            "disjointness": [msgspec.to_builtins(one) for one in self.evidence.disjointness],
-            "crossings": [msgspec.to_builtins(one) for one in self.evidence.crossings],
-            "prices": [msgspec.to_builtins(one) for one in prices(self.evidence)],
-            "growth": None
-            if self.evidence.growth is None
-            else [msgspec.to_builtins(one) for one in self.evidence.growth.points],
+            "statements": msgspec.to_builtins(self.statements),
+            "points": msgspec.to_builtins(evidence.points),
+            "bound": msgspec.to_builtins(evidence.bound),
+            "words_by_kind": msgspec.to_builtins(evidence.words_by_kind),
+            "disjointness": msgspec.to_builtins(evidence.disjointness),
+            "crossings": msgspec.to_builtins(evidence.crossings),
+            "prices": msgspec.to_builtins(prices(evidence)),
+            "growth": None if evidence.growth is None else msgspec.to_builtins(evidence.growth.points),
         }
 
     def facts(self) -> dict[str, Any]:
@@ -78,7 +79,7 @@ class Reproduction(msgspec.Struct, frozen=True):
             "arms": settings.source,
             "IID arms": f"{iid.n:,}, H<1> = {self.evidence.complexity(IID, 1):,.0f}, "
             f"H<8> = {self.evidence.complexity(IID, 8):,.0f}",
-            "non-IID arms": f"{groups.n:,} as {groups.agents} agents see them, "
+            "non-IID arms": f"{groups.n:,} for {groups.agents} agents, "
             f"H<1> = {self.evidence.complexity(NON_IID, 1):,.0f}, H<8> = {self.evidence.complexity(NON_IID, 8):,.0f}",
             "runs a point": settings.runs,
             "runs in all": f"{sum(self.studies.values()):,} in {len(self.studies)} studies",
@@ -92,17 +93,17 @@ class Reproduction(msgspec.Struct, frozen=True):
 
 
 def measure(settings: Settings, out: Path, *, jobs: int | None = None, progress: bool = False) -> Reproduction:
-    """Make the studies, or find them made, below `out`, and judge the statements.
+    """Run the studies below `out`, or load them if they were run before, and judge the statements.
 
-    Each study has a folder of its own that carries its fingerprint, so that a quick and a full reproduction,
-    or those of two files of means, can share one `out`, and each goes on where it was stopped.
+    Each study has its own folder, named with its fingerprint. So a quick and a full reproduction, or reproductions with
+    different arms, can share one `out`, and each continues where it was stopped.
     """
     _check(settings)
     studies: dict[str, int] = {}
 
     def run(name: str, study: Study) -> StudyTable:
         if progress:
-            _say(f"{name}: {sum(point.runs for point in study.points):,} runs")
+            _print(f"{name}: {sum(point.runs for point in study.points):,} runs")
         table = study.run(folder(name, study), jobs=jobs, progress=progress)
         studies[name] = len(table)
         return table
@@ -122,35 +123,36 @@ def measure(settings: Settings, out: Path, *, jobs: int | None = None, progress:
         words_by_kind=_words_by_kind(panels, table),
     )
     if settings.deep:
-        evidence = _deeper(settings, evidence, run, folder)
+        evidence = _with_deep_studies(settings, evidence, run, folder)
     statements = (*experiment_statements(evidence), *theorem_statements(evidence))
     return Reproduction(settings, evidence, statements, studies)
 
 
 def _check(settings: Settings) -> None:
     if settings.runs < 2:
-        raise InputError(f"runs is {settings.runs}, but at least 2 a point are needed")
+        raise InputError(f"runs is {settings.runs}, but at least 2 runs per point are needed")
     if settings.quick and settings.deep:
-        raise InputError("quick and deep exclude each other")
+        raise InputError("quick and deep exclude each other: choose one of them")
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     from rich.console import Console
 
     Console(stderr=True, highlight=False).print(line)
 
 
 def _words_by_kind(study: Study, table: StudyTable) -> dict[str, WordsByKind]:
-    """Where the words go in the setting of the paper's comparison, from the ledgers of some of the panels' runs."""
-    found: dict[str, WordsByKind] = {}
+    """Words by kind of message in the setting of the paper's comparison, from the ledgers of some panel runs."""
+    by_algorithm: dict[str, WordsByKind] = {}
     for line in (PRINTED, KZZ):
         rows = [row for row in table.rows if _is_compared(row, line)][:_LEDGERS]
         totals: Counter[str] = Counter()
         for row in rows:
             totals.update(run_again(study, row).ledger.words_by("kind"))
         if rows:
-            found[line.algorithm] = WordsByKind(len(rows), {kind: words / len(rows) for kind, words in totals.items()})
-    return found
+            means = {kind: words / len(rows) for kind, words in totals.items()}
+            by_algorithm[line.algorithm] = WordsByKind(len(rows), means)
+    return by_algorithm
 
 
 def _is_compared(row: Row, line: Line) -> bool:
@@ -158,7 +160,7 @@ def _is_compared(row: Row, line: Line) -> bool:
     return setting and Line(row.algorithm, row.schedule) == line
 
 
-def _deeper(
+def _with_deep_studies(
     settings: Settings,
     evidence: Evidence,
     run: Callable[[str, Study], StudyTable],
@@ -169,24 +171,24 @@ def _deeper(
     return msgspec.structs.replace(
         evidence,
         growth=growth_evidence(growth, table, local, local_table, folder),
-        crossings=find_crossings(settings.iid, wanted_places(), run, seed=settings.seed),
+        crossings=find_crossings(settings.iid, crossing_targets(), run, seed=settings.seed),
     )
 
 
-def write_report(made: Reproduction, out: Path, *, jobs: int | None = None) -> dict[str, Path]:
-    """Write the figures (SVG, PDF, PNG), report.html and report.md, each whole or not at all."""
-    from collabtop.reproduction.html import html_page  # Matplotlib and all: only when something is drawn
+def write_report(report: Reproduction, out: Path, *, jobs: int | None = None) -> dict[str, Path]:
+    """Write the figures (SVG, PDF, PNG), report.html and report.md, each of them atomically."""
+    from collabtop.reproduction.html import html_page  # imports Matplotlib, which is slow
     from collabtop.reproduction.markdown import markdown_page
     from collabtop.reproduction.render import rendered_figures
 
-    figures = rendered_figures(figure_plans(made.settings.groups.agents or 1), made.evidence, jobs=jobs)
+    figures = rendered_figures(figure_plans(report.settings.groups.agents or 1), report.evidence, jobs=jobs)
     try:
         (out / "figures").mkdir(parents=True, exist_ok=True)
         for figure in figures:
-            for ending, data in figure.files.items():
-                write_whole(out / "figures" / f"{figure.name}.{ending}", data)
-        write_whole(out / "report.md", markdown_page(made, figures).encode())
-        write_whole(out / "report.html", html_page(made, figures).encode())
+            for name, data in figure.files.items():
+                write_whole(out / "figures" / f"{figure.name}.{name}", data)
+        write_whole(out / "report.md", markdown_page(report, figures).encode())
+        write_whole(out / "report.html", html_page(report, figures).encode())
     except OSError as error:
         raise FileError(f"{out}: {reason(error)}") from None
     return {"html": out / "report.html", "markdown": out / "report.md", "figures": out / "figures"}

@@ -1,7 +1,8 @@
-"""What becomes of a statement: it holds, it does not, or this many runs cannot tell."""
+"""Verdicts on the paper's statements: it holds, it does not hold, or these runs cannot decide."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -12,62 +13,71 @@ from collabtop.studies.table import PointSummary
 Verdict = Literal["holds", "does not hold", "undecided"]
 
 ABOUT = 1.25
-"""How far a measured ratio may be from the paper's "about": by a quarter."""
+"""A measured ratio agrees with the paper's if they differ by at most this factor."""
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """One statement of the paper beside what came out."""
+    """One statement of the paper and what was measured."""
 
     name: str
     says: str
-    """What the paper says."""
+    """What the paper states."""
     found: tuple[str, ...]
-    """What came out, a sentence a line."""
+    """The results, one sentence each."""
     verdict: Verdict
     why: str
-    """What the verdict rests on: schedule, accounting, regime."""
+    """What the verdict is based on: criterion, schedule, accounting, regime."""
 
 
-def together(verdicts: Iterable[Verdict]) -> Verdict:
-    """All parts must hold; one that does not is enough.
+def all_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict on a statement all of whose parts must hold.
 
-    >>> together(["holds", "undecided"]), together(["undecided", "does not hold"])
+    >>> all_of(["holds", "undecided"]), all_of(["undecided", "does not hold"])
     ('undecided', 'does not hold')
     """
-    seen = set(verdicts)
-    if "does not hold" in seen:
-        return "does not hold"
-    return "undecided" if "undecided" in seen or not seen else "holds"
+    return _combine(verdicts, decisive="does not hold", otherwise="holds")
 
 
 def any_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """One way for it to hold is enough.
+    """The verdict on a statement of which at least one part must hold.
 
     >>> any_of(["does not hold", "holds"]), any_of(["does not hold", "undecided"])
     ('holds', 'undecided')
     """
+    return _combine(verdicts, decisive="holds", otherwise="does not hold")
+
+
+def _combine(verdicts: Iterable[Verdict], *, decisive: Verdict, otherwise: Verdict) -> Verdict:
     seen = set(verdicts)
-    if "holds" in seen:
-        return "holds"
-    return "undecided" if "undecided" in seen or not seen else "does not hold"
+    if decisive in seen:
+        return decisive
+    return "undecided" if "undecided" in seen or not seen else otherwise
 
 
-def near(low: float, high: float, target: float, within: float = ABOUT) -> Verdict:
-    """Is a figure known to lie between `low` and `high` about the target?
+def within(low: float, high: float, *, least: float = -math.inf, most: float = math.inf) -> Verdict:
+    """Whether a value whose interval is `low` to `high` lies between `least` and `most`.
 
-    >>> near(6.9, 7.1, target=20), near(1.2, 1.4, target=1.3), near(0.9, 1.9, target=1.3)
-    ('does not hold', 'holds', 'undecided')
+    >>> within(1, 2, least=0, most=3), within(1, 2, most=1.5), within(1, 2, most=0.5)
+    ('holds', 'undecided', 'does not hold')
     """
-    least, most = target / within, target * within
     if least <= low and high <= most:
         return "holds"
     return "does not hold" if high < least or low > most else "undecided"
 
 
-def falls_to_zero(points: Sequence[PointSummary], zero: float = 0.01) -> Verdict:
-    """Does the error fall from the first point to the last, and to a level that passes for zero?
+def near(low: float, high: float, target: float) -> Verdict:
+    """Whether a ratio whose interval is `low` to `high` agrees with the target.
 
-    It holds if the intervals of the two are apart and the last one reaches down to `zero`.
+    >>> near(6.9, 7.1, target=20), near(1.2, 1.4, target=1.3), near(0.9, 1.9, target=1.3)
+    ('does not hold', 'holds', 'undecided')
+    """
+    return within(low, high, least=target / ABOUT, most=target * ABOUT)
+
+
+def falls_to_zero(points: Sequence[PointSummary], zero: float = 0.01) -> Verdict:
+    """Whether the error falls from the first point to the last, and there to a level that counts as zero.
+
+    It does if the interval of the last point reaches down to `zero` and lies below that of the first.
     """
     if len(points) < 2:
         return "undecided"
@@ -78,13 +88,13 @@ def falls_to_zero(points: Sequence[PointSummary], zero: float = 0.01) -> Verdict
 
 
 def far_below(points: Sequence[PointSummary], others: Sequence[PointSummary]) -> Verdict:
-    """Is the error of the first at most half of the others', at some horizon beyond doubt and nowhere above it?"""
+    """Whether the error is significantly less than half of the others' at some horizon and nowhere above theirs."""
     pairs = list(zip(points, others, strict=True))
-    if any(one.error_low > other.error_high for one, other in pairs):
+    if any(ours.error_low > theirs.error_high for ours, theirs in pairs):
         return "does not hold"
-    if any(one.error_high < other.error_low / 2 for one, other in pairs):
+    if any(ours.error_high < theirs.error_low / 2 for ours, theirs in pairs):
         return "holds"
-    # Both have errors to compare everywhere, and nowhere is one half of the other's.
-    if pairs and all(one.error_low > other.error_high / 2 for one, other in pairs):
+    # Both have errors to compare everywhere, and ours are nowhere as low as half of theirs.
+    if pairs and all(ours.error_low > theirs.error_high / 2 for ours, theirs in pairs):
         return "does not hold"
     return "undecided"

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import IO, Any
 
 from collabtop.errors import CheckpointError, FileError, reason
-from collabtop.runlog.format import MAGIC, AgentState, AgentStatus, Finished, Record, Timestamp, framed, read_records
+from collabtop.runlog.format import MAGIC, AgentState, AgentStatus, Record, Timestamp, answer_in, framed, read_records
 
 fcntl: ModuleType | None
 try:
@@ -34,6 +34,7 @@ class RunLog:
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "run.ctlog"
+    >>> from collabtop.runlog.format import Finished
     >>> log = RunLog(path)
     >>> log.append(Finished([3]))
     >>> log.close()
@@ -61,7 +62,8 @@ class RunLog:
             data = self._file.read()
             self.records, good = read_records(data, self.path)
             """What was there when it was opened."""
-            self._over = any(isinstance(record, Finished) for record in self.records)
+            self.answer = answer_in(self.records)
+            """The answer of the run, once it is logged."""
             self._file.truncate(good)
             if not good:
                 self._write(MAGIC)
@@ -75,10 +77,10 @@ class RunLog:
         with self._lock:
             if self._closed:  # an agent that was not waited for: nobody needs its pull any more
                 return
-            if self._over and isinstance(record, AgentStatus):  # the answer is the last
+            if self.answer is not None and isinstance(record, AgentStatus):  # the answer is the last
                 return
             self._write(frame)
-            self._over = self._over or isinstance(record, Finished)
+            self.answer = self.answer or answer_in([record])
             if sync and monotonic() - self._synced >= self.seconds_at_risk:
                 os.fsync(self._file.fileno())
                 self._synced = monotonic()
@@ -117,7 +119,7 @@ class RunLog:
             write_all(self._file, data)
         except OSError as error:
             self._trouble = CheckpointError(
-                f"checkpoint {str(self.path)!r}: {reason(error)}; when that is mended, resume goes on from there"
+                f"checkpoint {str(self.path)!r}: {reason(error)}; fix this and call resume(): completed pulls are kept"
             )
             raise self._trouble from None
 

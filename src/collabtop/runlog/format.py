@@ -21,15 +21,24 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from collabtop.errors import FileError
 
-MAGIC = b"collabtop log 1\n"
+Ints = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+FORMAT = 2
+"""The version of the format; a log of a different one is refused."""
+_NAME = b"collabtop log "
+MAGIC = _NAME + b"%d\n" % FORMAT
+"""The first line of a log."""
 _FRAME = struct.Struct("<III")
 _LARGEST = 1 << 31
 
@@ -45,16 +54,45 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
     algorithm: str
     options: dict[str, Any]
     why: str
+    confidence: float | None
+    """The probability with which the answer must be right; None for a run to a horizon."""
     arms: str
-    """A fingerprint of the arms."""
-    kind: str
-    """What kind of arms they are."""
+    """The fingerprint of the arms."""
+    arms_class: str
+    """The class of the arms, for messages."""
+    takes_pull: bool
+    """Whether the arms are candidates with a function `pull`."""
+    iid: bool
+    """Whether all agents see the same distributions."""
     labels: tuple[str, ...] | None
     candidates: bytes | None
     """The candidates themselves, where they are plain data."""
     budget: float | None = None
     costs: tuple[float, ...] | None = None
     """The price of a pull of each candidate, where the run has a budget."""
+
+
+def _pack_ints(numbers: Ints) -> bytes:
+    return numbers.astype("<i4").tobytes()
+
+
+def _unpack_ints(data: bytes) -> Ints:
+    return np.frombuffer(data, "<i4").astype(np.int64)
+
+
+def _pack_state(rng: np.random.Generator) -> bytes:
+    state = rng.bit_generator.state
+    words = state["state"]["state"].to_bytes(16, "little") + state["state"]["inc"].to_bytes(16, "little")
+    return bytes(words) + int(state["has_uint32"]).to_bytes(1, "little") + int(state["uinteger"]).to_bytes(4, "little")
+
+
+def _unpack_state(data: bytes) -> dict[str, Any]:
+    return {
+        "bit_generator": "PCG64",
+        "state": {"state": int.from_bytes(data[:16], "little"), "inc": int.from_bytes(data[16:32], "little")},
+        "has_uint32": data[32],
+        "uinteger": int.from_bytes(data[33:37], "little"),
+    }
 
 
 class Rewards(msgspec.Struct, frozen=True, tag="Rewards"):
@@ -70,6 +108,22 @@ class Rewards(msgspec.Struct, frozen=True, tag="Rewards"):
     failures: str = ""
     """What became of the failed ones among them: "zero" or "skip"."""
 
+    @classmethod
+    def pack(cls, agent: int, first: int, arms: Ints, counts: Ints, rewards: Reals, failure_mode: str) -> Self:
+        """Make a record of rewards: `counts[j]` rewards in a row of `arms[j]` (NaN: the pull failed)."""
+        failures = failure_mode if np.isnan(rewards.sum()) else ""
+        return cls(agent, first, _pack_ints(arms), _pack_ints(counts), rewards.astype("<f8").tobytes(), failures)
+
+    def unpack(self) -> tuple[Ints, Reals]:
+        """The arm and the reward of each pull."""
+        arms = np.repeat(_unpack_ints(self.arms), _unpack_ints(self.counts))
+        return arms, np.frombuffer(self.rewards, "<f8").astype(np.float64)
+
+    @property
+    def pulls(self) -> int:
+        """How many pulls it holds."""
+        return len(self.rewards) // 8
+
 
 class Sums(msgspec.Struct, frozen=True, tag="Sums"):
     """A batch of pulls whose arms give sums only."""
@@ -81,6 +135,25 @@ class Sums(msgspec.Struct, frozen=True, tag="Sums"):
     sums: bytes
     state: bytes
     """The agent's generator after the batch."""
+
+    @classmethod
+    def pack(cls, agent: int, first: int, arms: Ints, times: Ints, sums: Reals, rng: np.random.Generator) -> Self:
+        """Make a record of a batch: `times[j]` pulls of `arms[j]` with the sum `sums[j]`."""
+        packed = _pack_ints(arms), _pack_ints(np.broadcast_to(times, arms.shape)), sums.astype("<f8").tobytes()
+        return cls(agent, first, *packed, _pack_state(rng))
+
+    def unpack(self) -> tuple[Ints, Ints, Reals]:
+        """The arms, the pulls of each, and the sum of each."""
+        return _unpack_ints(self.arms), _unpack_ints(self.times), np.frombuffer(self.sums, "<f8").astype(np.float64)
+
+    def restore_state(self, rng: np.random.Generator) -> None:
+        """Put a generator into the state that it had after the batch."""
+        rng.bit_generator.state = _unpack_state(self.state)
+
+    @property
+    def pulls(self) -> int:
+        """How many pulls it holds."""
+        return int(_unpack_ints(self.times).sum())
 
 
 class Exchange(msgspec.Struct, frozen=True, tag="Exchange"):
@@ -153,13 +226,28 @@ def framed(record: Record) -> bytes:
     return _FRAME.pack(len(body), zlib.crc32(size), zlib.crc32(body)) + body
 
 
+def answer_in(records: Iterable[Record]) -> Finished | None:
+    """The answer of the run that a log holds, or None if the run is not finished.
+
+    >>> answer_in([Timestamp(0.0)]) is None, answer_in([Finished([3])])
+    (True, Finished(top=[3]))
+    """
+    return next((record for record in records if isinstance(record, Finished)), None)
+
+
 def read_records(data: bytes, path: Path) -> tuple[list[Record], int]:
     """The whole records of a log, and where they end; a torn last one is left out, a damaged log refused."""
-    if not data.startswith(MAGIC):
-        if MAGIC.startswith(data):  # not even the first line was written
-            return [], 0
-        raise FileError(f"{str(path)!r} is no checkpoint of collabtop: choose another name")
-    return read_more_records(data, len(MAGIC), path)
+    if data.startswith(MAGIC):
+        return read_more_records(data, len(MAGIC), path)
+    if MAGIC.startswith(data):  # not even the first line was written
+        return [], 0
+    if data.startswith(_NAME):
+        version = data[len(_NAME) :].split(b"\n")[0][:8].decode("ascii", "replace")
+        raise FileError(
+            f"{str(path)!r} has log format {version}, but this version of collabtop reads format {FORMAT}: "
+            "use the version that wrote it, or a different file"
+        )
+    raise FileError(f"{str(path)!r} is not a collabtop log: use a different file")
 
 
 def read_more_records(data: bytes, start: int, path: Path) -> tuple[list[Record], int]:
@@ -170,7 +258,7 @@ def read_more_records(data: bytes, start: int, path: Path) -> tuple[list[Record]
         try:
             records.append(_decoder.decode(body))
         except msgspec.DecodeError as error:
-            raise FileError(f"checkpoint {str(path)!r}: a record is of another version ({error})") from None
+            raise FileError(f"checkpoint {str(path)!r}: a record cannot be read ({error})") from None
         good = end
     return records, good
 

@@ -1,24 +1,22 @@
-"""Keeps what agents draw as they draw it, and gives back what an earlier process drew."""
+"""Records rewards as agents draw them, and returns those that an earlier process drew."""
 
 from __future__ import annotations
 
 import math
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from time import monotonic
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Ints, Reals
 from collabtop.arms.calls import Try
-from collabtop.arms.function import CalledArms
 from collabtop.errors import FileError
 from collabtop.events import Event, OnEvent, PullFailed, PullsMade
-from collabtop.runlog.format import Record, Rewards, Sums
+from collabtop.runlog.format import AgentState, Record, Rewards, Sums
 
 _SECONDS, _PULLS = 0.01, 4096
 """How long, and how many, rewards may wait for the next record: slow pulls are written one by one."""
@@ -27,132 +25,160 @@ _NOTHING = np.empty(0)
 
 
 class RecordSink(Protocol):
-    """Where records are put: a log on disk, or what a host sends to the coordinator."""
+    """Where records go: a log on disk, or the reports of a host to the coordinator."""
 
-    def append(self, record: Record) -> None:
-        """Put a record beside the others."""
+    def append(self, record: Record, *, sync: bool = False) -> None:
+        """Add a record; with `sync`, a power cut cannot undo it."""
 
     def note_time(self) -> None:
-        """Keep what the clock says, for those who watch."""
+        """Record the time of day."""
+
+    def note_status(self, agents: Iterable[int], state: AgentState) -> None:
+        """Record that agents became reachable or unreachable."""
 
 
 class RewardRecorder:
-    """Rewards by agent and pull number: those of a checkpoint, those being drawn, and the pulls that failed."""
+    """The recorder of a run: rewards by agent and pull number, failed pulls, and the run's events.
+
+    Args:
+        sink: where records go; None keeps none.
+        on_event: called with every event, from one thread at a time.
+        records: what an earlier process of the same run logged.
+        failure_mode: what happens to pulls that fail (`Arms.failure_mode`).
+    """
 
     def __init__(
-        self, log: RecordSink | None, on_event: OnEvent | None, known: Sequence[Record] = (), failures: str = ""
+        self,
+        sink: RecordSink | None = None,
+        on_event: OnEvent | None = None,
+        records: Sequence[Record] = (),
+        failure_mode: str = "",
     ) -> None:
-        before = failures_in(known)
-        if before is not None and before != failures:
+        logged_mode = failure_mode_in(records)
+        if logged_mode is not None and logged_mode != failure_mode:
             raise FileError(
-                f"the checkpoint holds failed pulls that were treated as failures={before!r} says, so {failures!r} "
-                "cannot go on with it"
+                f"the checkpoint holds failed pulls that were handled with failures={logged_mode!r}, so the run cannot "
+                f"continue with failures={failure_mode!r}"
             )
-        self._log, self._on_event, self._failures = log, on_event, failures
-        self._records = known
+        self.records = records
+        """What an earlier process of the same run logged."""
+        self._sink, self._on_event, self._failure_mode = sink, on_event, failure_mode
         self._lock = threading.Lock()
-        self._known = _rewards_by_agent(known)
-        self._known_sums = {(it.agent, it.first): it for it in known if isinstance(it, Sums)}
-        self._waiting: dict[int, _Waiting] = {}
+        self._rewards = _rewards_by_agent(records)
+        self._sums = {(record.agent, record.first): record for record in records if isinstance(record, Sums)}
+        self._buffers: dict[int, _Buffer] = {}
         self._written: dict[int, float] = {}  # when an agent's rewards were last written
         self.failed: Counter[int] = Counter()
-        """Pulls of each arm that failed for good, those of the checkpoint included."""
+        """Pulls of each arm that failed for good, including those of the checkpoint."""
         self.retries = 0
-        """Attempts that were made again in this process."""
+        """Attempts that were repeated in this process."""
 
     @property
-    def known_pulls(self) -> int:
+    def recorded_pulls(self) -> int:
         """Pulls that the checkpoint holds."""
-        sums = sum(pulls_in(it) for it in self._known_sums.values())
-        return sum(len(rewards) for _, rewards in self._known.values()) + sums
+        sums = sum(record.pulls for record in self._sums.values())
+        return sum(len(rewards) for _, rewards in self._rewards.values()) + sums
 
-    def tell(self, event: Event) -> None:
-        """Pass an event on: from one thread at a time."""
+    @property
+    def is_logged(self) -> bool:
+        """Whether rewards are written to a log."""
+        return self._sink is not None
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether there is a listener for events."""
+        return self._on_event is not None
+
+    def publish(self, event: Event) -> None:
+        """Pass an event to the listener, from one thread at a time."""
         if self._on_event is not None:
             with self._lock:
                 self._on_event(event)
 
-    # -- rewards drawn by agents elsewhere, who have tapes of their own
+    # -- records of a team's own
 
-    @property
-    def is_kept(self) -> bool:
-        """Whether what is drawn has to be written down."""
-        return self._log is not None
+    def append(self, record: Record) -> None:
+        """Log a record that a team needs after a restart."""
+        if self._sink is not None:
+            self._sink.append(record, sync=True)
 
-    @property
-    def is_watched(self) -> bool:
-        """Whether somebody wants to hear of it."""
-        return self._on_event is not None
+    def note_status(self, agents: Iterable[int], state: AgentState) -> None:
+        """Log that agents became reachable or unreachable."""
+        if self._sink is not None:
+            self._sink.note_status(agents, state)
 
-    def known_by_agent(self) -> dict[int, list[Rewards | Sums]]:
-        """What the checkpoint holds of each agent, for the agents to recall; failed pulls in it are counted here."""
+    # -- rewards drawn in other processes, which have recorders of their own
+
+    def records_by_agent(self) -> dict[int, list[Rewards | Sums]]:
+        """The logged rewards of each agent, for agents elsewhere to recall; failed pulls are counted here."""
         by_agent: dict[int, list[Rewards | Sums]] = {}
-        for record in self._records:
+        for record in self.records:
             if isinstance(record, Rewards | Sums):
                 by_agent.setdefault(record.agent, []).append(record)
-        for arms, rewards in self._known.values():
+        for arms, rewards in self._rewards.values():
             self.failed.update(arms[np.isnan(rewards)].tolist())
         return by_agent
 
-    def take_in(self, record: Rewards | Sums) -> None:
-        """Keep what an agent elsewhere drew."""
+    def add_record(self, record: Rewards | Sums) -> None:
+        """Record what an agent elsewhere drew."""
         if isinstance(record, Rewards):
-            arms, rewards = _joined_part(record)
+            arms, rewards = record.unpack()
             self.failed.update(arms[np.isnan(rewards)].tolist())
-        if self._log is not None:
-            self._log.append(record)
+        if self._sink is not None:
+            self._sink.append(record)
 
-    def hear_of_failure(self, event: PullFailed) -> None:
+    def add_failure(self, event: PullFailed) -> None:
         """Count an attempt that failed elsewhere."""
         self.retries += event.again
-        self.tell(event)
+        self.publish(event)
 
     # -- rewards one by one
 
-    def recall(self, one: Try, most: int) -> Reals:
-        """The rewards that the checkpoint holds from this pull on."""
-        arms, rewards = self._known.get(one.agent, (_NOTHING, _NOTHING))
-        span = slice(one.number, one.number + most)
+    def recall(self, call: Try, most: int) -> Reals:
+        """The recorded rewards from this pull on."""
+        arms, rewards = self._rewards.get(call.agent, (_NOTHING, _NOTHING))
+        span = slice(call.number, call.number + most)
         if not len(rewards[span]):
             return _NOTHING
-        if (arms[span] != one.arm).any():
+        if (arms[span] != call.arm).any():
             raise FileError(
-                f"the checkpoint does not fit: agent {one.agent}'s pull {one.number} is of another candidate there"
+                f"the checkpoint does not fit this run: pull {call.number} of agent {call.agent} is of a different "
+                "candidate there"
             )
-        self._count_failed(one.arm, rewards[span])
-        self.tell(PullsMade(one.agent, len(rewards[span]), recalled=True))
+        self._count_failed(call.arm, rewards[span])
+        self.publish(PullsMade(call.agent, len(rewards[span]), recalled=True))
         return rewards[span]
 
-    def keep(self, one: Try, rewards: Reals) -> None:
-        """Take in rewards just drawn; they are written after a moment, or when there are many."""
-        self._count_failed(one.arm, rewards)
-        waiting = self._waiting.get(one.agent)
-        if waiting is None:
-            waiting = self._waiting[one.agent] = _Waiting(one.number)
-        waiting.add(one.arm, rewards)
-        if waiting.pulls >= _PULLS or monotonic() - self._written.get(one.agent, 0.0) >= _SECONDS:
-            self.flush(one.agent)
+    def keep(self, call: Try, rewards: Reals) -> None:
+        """Record rewards just drawn; they are written after a moment, or when there are many."""
+        self._count_failed(call.arm, rewards)
+        buffer = self._buffers.get(call.agent)
+        if buffer is None:
+            buffer = self._buffers[call.agent] = _Buffer(call.number)
+        buffer.add(call.arm, rewards)
+        if buffer.pulls >= _PULLS or monotonic() - self._written.get(call.agent, 0.0) >= _SECONDS:
+            self.flush(call.agent)
 
     def flush(self, agent: int) -> None:
         """Write what an agent drew and was not written yet."""
-        waiting = self._waiting.pop(agent, None)
-        if waiting is None:
+        buffer = self._buffers.pop(agent, None)
+        if buffer is None:
             return
-        if self._log is not None:
-            self._log.note_time()
-            self._log.append(waiting.record(agent, self._failures))
+        if self._sink is not None:
+            self._sink.note_time()
+            self._sink.append(buffer.record(agent, self._failure_mode))
         self._written[agent] = monotonic()
-        self.tell(PullsMade(agent, waiting.pulls, recalled=False))
+        self.publish(PullsMade(agent, buffer.pulls, recalled=False))
 
-    def note_failure(self, one: Try, label: str, said: str, *, again: bool) -> None:
+    def note_failure(self, call: Try, label: str, what: str, *, again: bool) -> None:
         """Count a failed attempt."""
         if again:
             with self._lock:
                 self.retries += 1
-        self.tell(PullFailed(one.agent, label, one.attempt, said, again))
+        self.publish(PullFailed(call.agent, label, call.attempt, what, again))
 
     def _count_failed(self, arm: int, rewards: Reals) -> None:
-        # The sum is quicker than looking at each, and most often none is NaN.
+        # Summing is faster than testing each, and usually none is NaN.
         if math.isnan(rewards[0] if len(rewards) == 1 else rewards.sum()):
             failed = int(np.count_nonzero(np.isnan(rewards)))
             with self._lock:
@@ -160,29 +186,36 @@ class RewardRecorder:
 
     # -- sums
 
-    def sums(self, source: Arms, arms: Ints, times: Ints, draws: Draws) -> Reals:
-        """Pull arms that give sums, or take the sums from the checkpoint."""
-        asked = _bytes(arms), _bytes(np.broadcast_to(times, arms.shape))
-        known = self._known_sums.get((draws.agent, draws.made))
-        if known is not None and (known.arms, known.times) != asked:
-            raise FileError(f"the checkpoint does not fit: agent {draws.agent} pulled other candidates there")
-        if known is not None and not source.repeatable:
-            sums = np.frombuffer(known.sums, "<f8").astype(np.float64)
-            _restore(draws.bulk, known.state)
-        else:
+    def pull_sums(self, source: Arms, arms: Ints, times: Ints, draws: Draws) -> Reals:
+        """Pull arms that return sums, or return the recorded sums."""
+        if self._sink is None and self._on_event is None and not self._sums:
+            return source.pull(arms, times, draws)
+        logged = self._sums.get((draws.agent, draws.made))
+        if logged is None:
             sums = source.pull(arms, times, draws)
-            if known is not None and known.sums != sums.astype("<f8").tobytes():
-                raise FileError("the checkpoint does not fit: the arms give other rewards than they did")
-            if known is None and self._log is not None:
-                body = sums.astype("<f8").tobytes()
-                self._log.note_time()
-                self._log.append(Sums(draws.agent, draws.made, *asked, body, _state(draws.bulk)))
-        count = int(np.broadcast_to(times, arms.shape).sum())
-        self.tell(PullsMade(draws.agent, count, recalled=known is not None))
+            if self._sink is not None:
+                self._sink.note_time()
+                self._sink.append(Sums.pack(draws.agent, draws.made, arms, times, sums, draws.bulk))
+        else:
+            sums = _logged_sums(logged, source, arms, times, draws)
+        pulls = int(np.broadcast_to(times, arms.shape).sum())
+        self.publish(PullsMade(draws.agent, pulls, recalled=logged is not None))
         return sums
 
 
-class _Waiting:
+def _logged_sums(logged: Sums, source: Arms, arms: Ints, times: Ints, draws: Draws) -> Reals:
+    """The sums of a logged batch; arms that cost nothing are pulled again, and must give the same sums."""
+    logged_arms, logged_times, logged_sums = logged.unpack()
+    if not (np.array_equal(logged_arms, arms) and (logged_times == times).all()):
+        raise FileError(f"the checkpoint does not fit this run: agent {draws.agent} pulled different candidates there")
+    if not source.repeatable:
+        logged.restore_state(draws.bulk)
+    elif not np.array_equal(logged_sums, source.pull(arms, times, draws)):
+        raise FileError("the checkpoint does not fit this run: the arms return different rewards than before")
+    return logged_sums
+
+
+class _Buffer:
     """Rewards of one agent that are not written yet."""
 
     def __init__(self, first: int) -> None:
@@ -196,31 +229,15 @@ class _Waiting:
         self._rewards.append(rewards)
         self.pulls += len(rewards)
 
-    def record(self, agent: int, failures: str) -> Rewards:
+    def record(self, agent: int, failure_mode: str) -> Rewards:
         counts = np.array([len(rewards) for rewards in self._rewards])
         rewards = np.concatenate(self._rewards)
-        failed = failures if np.isnan(rewards.sum()) else ""
-        arms = _bytes(np.array(self._arms))
-        return Rewards(agent, self._first, arms, _bytes(counts), rewards.astype("<f8").tobytes(), failed)
+        return Rewards.pack(agent, self._first, np.array(self._arms), counts, rewards, failure_mode)
 
 
-class RecordedArms(Arms):
-    """Arms whose every pull goes onto a tape, and comes from there where it is known."""
-
-    def __init__(self, arms: Arms, tape: RewardRecorder) -> None:
-        super().__init__(arms.n, labels=arms.labels, agents=arms.agents)
-        self.source, self.tape = arms, tape
-
-    def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
-        """Pull, with the tape running."""
-        if isinstance(self.source, CalledArms):
-            return self.source.pull_and_record(arms, times, draws, self.tape)
-        return self.tape.sums(self.source, arms, times, draws)
-
-
-def failures_in(records: Sequence[Record]) -> str | None:
-    """What became of the failed pulls in a log, or None where there are none."""
-    return next((it.failures for it in records if isinstance(it, Rewards) and it.failures), None)
+def failure_mode_in(records: Sequence[Record]) -> str | None:
+    """What became of the failed pulls in a log, or None if there are none."""
+    return next((record.failures for record in records if isinstance(record, Rewards) and record.failures), None)
 
 
 def _rewards_by_agent(records: Sequence[Record]) -> dict[int, tuple[Ints, Reals]]:
@@ -228,47 +245,14 @@ def _rewards_by_agent(records: Sequence[Record]) -> dict[int, tuple[Ints, Reals]
     for record in records:
         if isinstance(record, Rewards):
             by_agent.setdefault(record.agent, []).append(record)
-    return {agent: _joined(agent, some) for agent, some in by_agent.items()}
-
-
-def _joined_part(record: Rewards) -> tuple[Ints, Reals]:
-    return np.repeat(_ints(record.arms), _ints(record.counts)), np.frombuffer(record.rewards, "<f8")
+    return {agent: _joined(agent, of_agent) for agent, of_agent in by_agent.items()}
 
 
 def _joined(agent: int, records: list[Rewards]) -> tuple[Ints, Reals]:
-    parts = [_joined_part(it) for it in records]
-    arms, rewards = np.concatenate([arms for arms, _ in parts]), np.concatenate([rewards for _, rewards in parts])
-    next_one = 0
-    for it in records:
-        if it.first != next_one:
-            raise FileError(f"the checkpoint is damaged: agent {agent}'s pull {next_one} is missing")
-        next_one += len(it.rewards) // 8
-    return arms, rewards.astype(np.float64)
-
-
-def pulls_in(record: Rewards | Sums) -> int:
-    """How many pulls a record is of."""
-    return len(record.rewards) // 8 if isinstance(record, Rewards) else int(_ints(record.times).sum())
-
-
-def _bytes(numbers: NDArray[np.int64]) -> bytes:
-    return numbers.astype("<i4").tobytes()
-
-
-def _ints(data: bytes) -> Ints:
-    return np.frombuffer(data, "<i4").astype(np.int64)
-
-
-def _state(rng: np.random.Generator) -> bytes:
-    it = rng.bit_generator.state
-    whole = it["state"]["state"].to_bytes(16, "little") + it["state"]["inc"].to_bytes(16, "little")
-    return bytes(whole) + int(it["has_uint32"]).to_bytes(1, "little") + int(it["uinteger"]).to_bytes(4, "little")
-
-
-def _restore(rng: np.random.Generator, state: bytes) -> None:
-    rng.bit_generator.state = {
-        "bit_generator": "PCG64",
-        "state": {"state": int.from_bytes(state[:16], "little"), "inc": int.from_bytes(state[16:32], "little")},
-        "has_uint32": state[32],
-        "uinteger": int.from_bytes(state[33:37], "little"),
-    }
+    next_pull = 0
+    for record in records:
+        if record.first != next_pull:
+            raise FileError(f"the checkpoint is damaged: pull {next_pull} of agent {agent} is missing")
+        next_pull += record.pulls
+    arms, rewards = zip(*(record.unpack() for record in records), strict=True)
+    return np.concatenate(arms), np.concatenate(rewards)

@@ -35,7 +35,7 @@ def costs_of(arms: Arms, cost: Cost | None) -> tuple[float, ...]:
     if cost is None:
         return (1.0,) * arms.n
     if callable(cost):
-        if not hasattr(arms, "candidates"):
+        if arms.candidates is None:
             raise InputError("cost is a function of a candidate, but these arms have none: give a price for each arm")
         prices: list[Any] = [cost(candidate) for candidate in arms.candidates]
     elif isinstance(cost, numbers.Real):
@@ -60,24 +60,24 @@ def worst_case(algorithm: Algorithm, problem: Problem, costs: Sequence[float]) -
     return sum(pulls * dearest[min(live, problem.n)] for live, pulls in algorithm.most_pulls(problem))
 
 
-def horizon_for(algorithm: Algorithm, n: int, m: int, agents: int, budget: float, costs: Sequence[float]) -> int:
+def horizon_for(algorithm: Algorithm, problem: Problem, budget: float, costs: Sequence[float]) -> int:
     """The largest horizon whose worst case the budget pays for.
 
     >>> from collabtop import Uniform
-    >>> horizon_for(Uniform(), n=2, m=1, agents=3, budget=100, costs=[1.0, 4.0])
+    >>> horizon_for(Uniform(), Problem(n=2, m=1, agents=3, horizon=1), budget=100, costs=[1.0, 4.0])
     13
     """
 
     def most(horizon: int) -> float:
-        return worst_case(algorithm, Problem(n, m, agents, horizon), costs)
+        return worst_case(algorithm, problem.inner.at_horizon(horizon), costs)
 
-    if m == n:
+    if problem.m == problem.n:
         return 1
-    smallest = algorithm.smallest_horizon(Problem(n, m, agents, 1))
+    smallest = algorithm.smallest_horizon(problem)
     if most(smallest) > budget:
         raise BudgetError(
-            f"budget is {budget:g}, but {n} candidates and {agents} agents may need {most(smallest):g} with "
-            f"{algorithm.title}, even at its smallest horizon, {smallest}",
+            f"budget is {budget:g}, but {problem.n} candidates and {problem.agents} agents may need "
+            f"{most(smallest):g} with {algorithm.title}, even at its smallest horizon, {smallest}",
             most(smallest),
         )
     low, high = smallest, 2 * smallest
@@ -87,11 +87,6 @@ def horizon_for(algorithm: Algorithm, n: int, m: int, agents: int, budget: float
         middle = (low + high) // 2
         low, high = (middle, high) if most(middle) <= budget else (low, middle)
     return low
-
-
-def checked_budget(budget: Any) -> float:
-    """A budget is a positive number."""
-    return positive_number("budget", budget)
 
 
 def spent_on(pulls: Sequence[int] | None, costs: Sequence[float]) -> float | None:

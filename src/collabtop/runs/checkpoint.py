@@ -7,42 +7,36 @@ from typing import Any
 
 import msgspec
 
-from collabtop.algorithms.base import Algorithm
-from collabtop.arms import Arms
-from collabtop.arms.function import CalledArms, plain_data
+from collabtop.arms.function import plain_data
 from collabtop.errors import FileError
-from collabtop.problem import Problem
 from collabtop.runlog.file import RunLog, read_log
-from collabtop.runlog.format import Finished, Header, Record
+from collabtop.runlog.format import Header, Record, answer_in
+from collabtop.runs.spec import RunSpec
 
 _NAMES = {"n": "the number of candidates", "arms": "the candidates", "options": "the algorithm's options"}
 
 
-def make_header(
-    arms: Arms,
-    problem: Problem,
-    algorithm: Algorithm,
-    why: str,
-    seed: int,
-    budget: float | None,
-    costs: tuple[float, ...] | None,
-) -> Header:
-    """What a checkpoint says about its run."""
+def make_header(spec: RunSpec) -> Header:
+    """What a checkpoint states about its run."""
+    arms, problem, algorithm = spec.arms, spec.problem, spec.algorithm
     return Header(
         n=problem.n,
         m=problem.m,
         agents=problem.agents,
         horizon=problem.horizon,
-        seed=seed,
+        seed=spec.seed,
         algorithm=algorithm.title,
         options=algorithm.options,
-        why=why,
+        why=spec.why,
+        confidence=algorithm.options["confidence"] if algorithm.stops_early else None,
         arms=arms.fingerprint(),
-        kind=type(arms).__name__,
+        arms_class=type(arms).__name__,
+        takes_pull=arms.takes_pull,
+        iid=arms.iid,
         labels=arms.labels,
-        candidates=plain_data(arms.candidates) if isinstance(arms, CalledArms) else None,
-        budget=budget,
-        costs=costs,
+        candidates=None if arms.candidates is None else plain_data(arms.candidates),
+        budget=spec.budget,
+        costs=spec.costs,
     )
 
 
@@ -82,9 +76,13 @@ def seed_in(path: str | PathLike[str]) -> int | None:
 
 
 def is_finished(path: str | PathLike[str]) -> bool:
-    """Whether a checkpoint is there and holds the answer of its run."""
+    """Whether a checkpoint exists and holds the answer of its run.
+
+    >>> is_finished("never-written.ctlog")
+    False
+    """
     try:
-        return any(isinstance(record, Finished) for record in read_log(path))
+        return answer_in(read_log(path)) is not None
     except FileError:
         return False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,8 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from collabtop.arms.base import Ints, Reals
-from collabtop.coordination.scoreboard import Estimates
-from collabtop.protocol.ledger import Ledger, Round
+from collabtop.coordination.coordinator import Outcome
+from collabtop.coordination.team import Batch
+from collabtop.runlog.format import Header
 from collabtop.runs.budget import Spending
 from collabtop.runs.warnings import horizon_warnings
 
@@ -49,51 +50,43 @@ class Result:
 
     def __init__(
         self,
+        header: Header,
+        outcome: Outcome,
         *,
-        algorithm: str,
-        options: dict[str, Any],
-        why: str,
-        n: int,
-        m: int,
-        agents: int,
-        horizon: int,
-        seed: int,
-        confidence: float | None,
-        labels: tuple[str, ...] | None,
-        estimates: Estimates,
-        rounds: tuple[Round, ...],
-        ledger: Ledger,
         observe: Callable[[], Observed | None],
+        failures: Mapping[str, int],
+        retries: int = 0,
+        spending: Spending | None = None,
     ) -> None:
-        self.algorithm = algorithm
+        self.algorithm = header.algorithm
         """The name of the algorithm that ran."""
-        self.options = options
-        self.why = why
-        """Why this algorithm: it was asked for, or what made it the choice."""
-        self.n = n
-        self.m = m
-        self.agents = agents
-        self.horizon = horizon
-        self.seed = seed
+        self.options = header.options
+        self.why = header.why
+        """Why this algorithm was used."""
+        self.n = header.n
+        self.m = header.m
+        self.agents = header.agents
+        self.horizon = header.horizon
+        self.seed = header.seed
         """The seed that repeats this run."""
-        self.confidence = confidence
+        self.confidence = header.confidence
         """The probability with which the answer was to be right; None for a run to a horizon."""
-        self.labels = labels
-        self.estimates = estimates
-        """What the coordinator learnt of each arm."""
-        self.rounds = rounds
+        self.labels = header.labels
+        self.estimates = outcome.estimates
+        """What the coordinator learnt about each arm."""
+        self.rounds = outcome.rounds
         """What each round cost."""
-        self.ledger = ledger
+        self.ledger = outcome.ledger
         """Words and bits by kind of message, direction and round."""
+        self.lost = outcome.lost
+        """Agents that were lost for good, if the run continued without them."""
+        self.failures = dict(failures)
+        """Pulls that failed for good, by candidate; their reward is 0 or they were skipped, as the policy says."""
+        self.retries = retries
+        """Attempts that failed and were repeated."""
+        self.spending = spending
+        """What the run was allowed to cost and did, if it had a budget."""
         self._observe = observe
-        self.failures: dict[str, int] = {}
-        """Pulls that failed for good, by candidate: their reward is 0 or they were skipped, as the policy says."""
-        self.lost: tuple[int, ...] = ()
-        """Agents that were lost for good, where the run went on without them."""
-        self.retries = 0
-        """Attempts that failed and were made again."""
-        self.spending: Spending | None = None
-        """What the run may cost and did, where it was given a budget."""
 
     @cached_property
     def top_indices(self) -> list[int]:
@@ -257,7 +250,7 @@ class Result:
         return table
 
 
-def observed_of(batches: list[tuple[Ints, Ints, Reals]] | None, n: int, *, mirrored: bool) -> Observed | None:
+def observed_of(batches: Sequence[Batch] | None, n: int, *, mirrored: bool) -> Observed | None:
     """Add up the batches of pulls that the agents made."""
     if batches is None:
         return None

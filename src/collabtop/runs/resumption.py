@@ -17,10 +17,11 @@ from collabtop.errors import InputError
 from collabtop.events import OnEvent
 from collabtop.runlog.file import read_log
 from collabtop.runlog.format import Header
-from collabtop.runlog.recorder import failures_in
+from collabtop.runlog.recorder import failure_mode_in
 from collabtop.runs.checkpoint import other_run, read_header, same_value
-from collabtop.runs.identification import RunSpec, check_run_arguments, execute_run, make_team
+from collabtop.runs.execute import execute
 from collabtop.runs.result import Result
+from collabtop.runs.spec import RunSpec, make_problem, make_team
 
 
 def resume(
@@ -73,9 +74,9 @@ def resume(
     if known.fingerprint() != header.arms:
         raise other_run(checkpoint, "these are not the candidates that it is for")
     chosen = _algorithm(header, checkpoint, algorithm)
-    problem = check_run_arguments(known, header.m, header.agents, header.horizon, chosen)
-    plan = RunSpec(known, problem, chosen, header.why, header.seed, make_team(team), header.budget, header.costs)
-    return execute_run(plan, checkpoint, on_event, progress=progress, watch=watch)
+    problem = make_problem(known, header.m, header.agents, header.horizon)
+    spec = RunSpec(known, problem, chosen, header.why, header.seed, make_team(team), header.budget, header.costs)
+    return execute(spec, checkpoint=checkpoint, on_event=on_event, progress=progress, watch=watch)
 
 
 def _arms(
@@ -90,8 +91,10 @@ def _arms(
         if pull is not None or candidates is not None or policy is not None:
             raise InputError("arms stand for themselves: leave out pull, candidates and policy")
         return arms
-    if header.kind != FunctionArms.__name__:
-        raise InputError(f"arms is missing: checkpoint {str(path)!r} is of a run on {header.kind}, give them as arms=")
+    if not header.takes_pull:
+        raise InputError(
+            f"arms is missing: checkpoint {str(path)!r} is of a run on {header.arms_class}, give them as arms="
+        )
     if pull is None:
         raise InputError(f"pull is missing: checkpoint {str(path)!r} is of a run on a function, give it as pull=")
     if candidates is None:
@@ -103,7 +106,7 @@ def _arms(
         candidates = msgspec.msgpack.decode(header.candidates)
     candidates = as_candidates(candidates)
     same_value("the number of candidates", len(candidates), header.n, path)
-    if policy is None and (failures := failures_in(read_log(path))) is not None:
+    if policy is None and (failures := failure_mode_in(read_log(path))) is not None:
         policy = PullPolicy(failures=cast(Failures, failures))
     return FunctionArms(candidates, pull, labels=header.labels, policy=policy)
 

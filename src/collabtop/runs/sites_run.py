@@ -12,8 +12,6 @@ import msgspec
 from collabtop.arms.base import Arms
 from collabtop.errors import CollabtopError, FileError, InputError, reason
 from collabtop.events import OnEvent
-from collabtop.runlog.file import read_log
-from collabtop.runlog.format import Finished
 from collabtop.runs.identification import identify
 from collabtop.runs.result import Result
 from collabtop.teams.sites.team import RemoteArms, SitesTeam, check_timeouts, roster
@@ -95,15 +93,6 @@ def read_run(path: str | PathLike[str]) -> RunSettings:
     except CollabtopError as error:
         raise FileError(f"{path}: {error}") from None
     return settings
-
-
-def is_over(log: str | PathLike[str]) -> bool:
-    """Whether a log holds a whole run, so that going on from it asks nobody anything.
-
-    >>> is_over("never-written.ctlog")
-    False
-    """
-    return Path(log).exists() and any(isinstance(record, Finished) for record in read_log(log))
 
 
 def coordinate(

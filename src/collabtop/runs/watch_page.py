@@ -14,11 +14,11 @@ import tempfile
 import threading
 import webbrowser
 from contextlib import suppress
-from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
 
-from collabtop.errors import CollabtopError, InputError
+from collabtop.errors import CollabtopError
+from collabtop.validation import require
 
 
 def open_page(log: str | PathLike[str] | None = None, *, in_browser: bool = True) -> tuple[str, Path]:
@@ -37,9 +37,8 @@ def open_page(log: str | PathLike[str] | None = None, *, in_browser: bool = True
 
 
 def need_watch_extra() -> None:
-    """Say what is missing, where it is."""
-    if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        raise InputError("the page needs an extra that is not installed: pip install 'collabtop[watch]'")
+    """Check that what serves the page is installed."""
+    require("watch", "starlette", "uvicorn", what="the page")
 
 
 class _PageProcess:

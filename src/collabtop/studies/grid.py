@@ -16,7 +16,7 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.registry import make_algorithm
 from collabtop.arms import SimulatedArms
 from collabtop.errors import InputError
-from collabtop.runs.identification import check_run_arguments
+from collabtop.runs.spec import make_spec
 from collabtop.validation import whole_number
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _listed(name: str, values: Any) -> list[Any]:
 def _checked(points: list[Point], arms: Mapping[str, SimulatedArms]) -> tuple[Point, ...]:
     for point in points:
         try:
-            check_run_arguments(arms[point.arms], point.m, point.agents, point.horizon, point.algorithm)
+            make_spec(arms[point.arms], point.m, agents=point.agents, horizon=point.horizon, algorithm=point.algorithm)
         except InputError as error:
             raise InputError(f"{point.algorithm.title} on {point.arms}: {error}") from None
     return _each_once(points)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import os
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -15,7 +14,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from collabtop.errors import FileError, InputError
+from collabtop.errors import FileError
+from collabtop.stats import wilson_interval
+from collabtop.validation import require
 
 
 class Row(msgspec.Struct, frozen=True, order=True):
@@ -80,20 +81,6 @@ def _schedule(options: str) -> str | None:
     return schedule
 
 
-def wilson(wrong: int, runs: int, z: float = 1.959964) -> tuple[float, float]:
-    """The Wilson interval of a share, 95% unless told otherwise.
-
-    >>> [round(end, 3) for end in wilson(3, 100)]
-    [0.01, 0.085]
-    """
-    if runs < 1:
-        raise InputError(f"runs is {runs}, but a share needs at least 1")
-    share = wrong / runs
-    middle = (share + z * z / (2 * runs)) / (1 + z * z / runs)
-    half = z / (1 + z * z / runs) * math.sqrt(share * (1 - share) / runs + z * z / (4 * runs * runs))
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
 class StudyTable:
     """The rows of a study, sorted; the same whatever number of processes made them."""
 
@@ -122,10 +109,9 @@ class StudyTable:
 
     def to_parquet(self, path: str | Path) -> None:
         """Write one row a run as Parquet; needs polars (`pip install 'collabtop[parquet]'`)."""
-        try:
-            import polars
-        except ImportError:
-            raise InputError("Parquet needs polars: pip install 'collabtop[parquet]'") from None
+        require("parquet", "polars", what="Parquet")
+        import polars
+
         columns = {name: [getattr(row, name) for row in self.rows] for name in Row.__struct_fields__}
         buffer = io.BytesIO()
         polars.DataFrame(columns).write_parquet(buffer)
@@ -171,7 +157,7 @@ def _read_rows(path: Path) -> Iterable[Row]:
 
 def _summary(key: tuple[Any, ...], rows: list[Row]) -> PointSummary:
     wrong = sum(not row.correct for row in rows)
-    low, high = wilson(wrong, len(rows))
+    low, high = wilson_interval(wrong / len(rows), len(rows))
     spread: dict[str, float] = {}
     for column in ("words", "bits", "round_trips", "time"):
         values = np.array([getattr(row, column) for row in rows], np.float64)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from collabtop.arms import Arms
-from collabtop.arms.base import Ints, Reals
-from collabtop.coordination.team import Team
-from collabtop.protocol.agent import Agent, Setup
+from collabtop.coordination.team import Batch, Team
+from collabtop.protocol.agent import Agent
 from collabtop.protocol.messages import Reply, Request
+from collabtop.protocol.setup import Setup
+from collabtop.runlog.recorder import RewardRecorder
 
 
 class LocalTeam(Team):
@@ -20,14 +21,14 @@ class LocalTeam(Team):
     [0]
     """
 
-    def open(self, arms: Arms, setup: Setup) -> None:
+    def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
         """Make the agents."""
-        self._members = [Agent(number, arms, setup) for number in range(setup.problem.agents)]
+        self._members = [Agent(number, arms, setup, recorder) for number in range(setup.problem.agents)]
 
     def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
         """Let each agent answer in turn."""
         return [self._members[request.agent].answer(request) for request in requests]
 
-    def seen(self) -> list[tuple[Ints, Ints, Reals]] | None:
+    def observed(self) -> Sequence[Batch]:
         """Every batch of pulls, agent by agent."""
         return [batch for agent in self._members for batch in agent.seen]

@@ -9,11 +9,12 @@ from queue import SimpleQueue
 from typing import Protocol
 
 from collabtop.arms import Arms
-from collabtop.arms.base import Ints, Reals
 from collabtop.arms.draws import Halted
-from collabtop.coordination.team import Team
-from collabtop.protocol.agent import Agent, Setup
+from collabtop.coordination.team import Batch, Team
+from collabtop.protocol.agent import Agent
 from collabtop.protocol.messages import Reply, Request
+from collabtop.protocol.setup import Setup
+from collabtop.runlog.recorder import RewardRecorder
 
 _GRACE = 1.0
 """Seconds that pulls under way get to finish when somebody wants to stop."""
@@ -32,9 +33,9 @@ class ThreadsTeam(Team):
     [0]
     """
 
-    def open(self, arms: Arms, setup: Setup) -> None:
+    def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
         """Make the agents, and a thread for each."""
-        self._members = [Agent(number, arms, setup) for number in range(setup.problem.agents)]
+        self._members = [Agent(number, arms, setup, recorder) for number in range(setup.problem.agents)]
         self._threads = [AgentThread(agent) for agent in self._members]
 
     def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
@@ -64,7 +65,7 @@ class ThreadsTeam(Team):
         for thread in self._threads:
             thread.join(timeout=0 if thread.is_busy else None)
 
-    def seen(self) -> list[tuple[Ints, Ints, Reals]] | None:
+    def observed(self) -> Sequence[Batch]:
         """Every batch of pulls, agent by agent."""
         return [batch for agent in self._members for batch in agent.seen]
 

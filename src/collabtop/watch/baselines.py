@@ -35,20 +35,22 @@ class Order(msgspec.Struct, frozen=True):
     formula: str
 
 
-def rival_of(header: Header, *, iid: bool) -> Rival:
+def rival_of(header: Header) -> Rival:
     """Simulate `kzz` (for arms that differ between agents, the paper's `collab-top-noniid`) at the run's size.
 
     What it says does not depend on the rewards but for a round more or less, so means spread evenly stand for them.
 
-    >>> header = Header(588, 8, 10, 300_000, 7, "frugal-top", {}, "", "", "BernoulliArms", None, None)
-    >>> rival_of(header, iid=True).words[-1]
+    >>> from collabtop.runs.checkpoint import make_header
+    >>> from collabtop.runs.spec import make_spec
+    >>> header = make_header(make_spec(BernoulliArms(np.full(588, 0.5)), 8, agents=10, horizon=300_000, seed=7))
+    >>> rival_of(header).words[-1]
     17540
     """
-    name = "kzz" if iid else "collab-top-noniid"
+    name = "kzz" if header.iid else "collab-top-noniid"
     means = np.linspace(0.2, 0.8, header.n)
     try:
         result = identify(
-            BernoulliArms(means) if iid else HeterogeneousArms(np.tile(means[:, None], (1, header.agents))),
+            BernoulliArms(means) if header.iid else HeterogeneousArms(np.tile(means[:, None], (1, header.agents))),
             header.m,
             agents=header.agents,
             horizon=header.horizon,
@@ -67,14 +69,16 @@ def rival_of(header: Header, *, iid: bool) -> Rival:
     )
 
 
-def order_of(header: Header, *, iid: bool) -> Order:
+def order_of(header: Header) -> Order:
     """The order of words that the paper proves for its own algorithm.
 
-    >>> header = Header(588, 8, 10, 300_000, 7, "frugal-top", {}, "", "", "BernoulliArms", None, None)
-    >>> order_of(header, iid=True)
+    >>> from collabtop.runs.checkpoint import make_header
+    >>> from collabtop.runs.spec import make_spec
+    >>> header = make_header(make_spec(BernoulliArms(np.full(588, 0.5)), 8, agents=10, horizon=300_000, seed=7))
+    >>> order_of(header)
     Order(words=854, formula='K log2(n)^2 + m')
     """
     log = math.log2(max(2, header.n))
-    if iid:
+    if header.iid:
         return Order(round(header.agents * log**2 + header.m), "K log2(n)^2 + m")
     return Order(round(header.agents * header.n * log), "K n log2(n)")

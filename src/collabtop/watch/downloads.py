@@ -8,7 +8,8 @@ import io
 import msgspec
 
 from collabtop.coordination.scoreboard import OPEN
-from collabtop.display.result_table import TableRow, interval
+from collabtop.display.result_table import TableRow
+from collabtop.stats import wilson_interval
 from collabtop.watch.runs import WatchedRun
 
 _VERDICTS = ("open", "accepted", "rejected", "settled inside an agent")
@@ -29,7 +30,7 @@ def table_rows(run: WatchedRun) -> list[TableRow]:
         for arm in range(header.n):
             code = int(columns.verdicts[arm]) if columns else OPEN
             mean, pulls = (float(columns.means[arm]), int(columns.pulls[arm])) if columns else (float("nan"), 0)
-            low, high = interval(mean, pulls) if pulls > 0 else (None, None)
+            low, high = wilson_interval(mean, pulls) if pulls > 0 else (None, None)
             rows.append(
                 TableRow(
                     rank=ranks.get(arm),

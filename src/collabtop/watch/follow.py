@@ -17,7 +17,8 @@ class LogFollower:
     """Gives the records of a log as they are added; a torn last one is waited for.
 
     >>> import tempfile
-    >>> from collabtop.runlog.file import Finished, RunLog
+    >>> from collabtop.runlog.file import RunLog
+    >>> from collabtop.runlog.format import Finished
     >>> path = Path(tempfile.mkdtemp()) / "run.ctlog"
     >>> log, follower = RunLog(path), LogFollower(path)
     >>> follower.read()

@@ -10,7 +10,7 @@ import numpy as np
 from collabtop.errors import ProtocolError
 from collabtop.protocol import wire
 from collabtop.protocol.ledger import Direction, cost
-from collabtop.protocol.messages import Ints, Reals
+from collabtop.protocol.messages import Ints, Reals, kind_of
 from collabtop.runlog.format import (
     AgentState,
     AgentStatus,
@@ -101,8 +101,7 @@ class Tally:
             case Rewards():
                 self._take_rewards(record)
             case Sums():
-                arms, times = _ints(record.arms), _ints(record.times)
-                self._add(record.agent, arms, times, np.frombuffer(record.sums, "<f8"), int(times.sum()))
+                self._add(record.agent, *record.unpack(), record.pulls)
             case Exchange():
                 self._take_exchange(record)
             case Finished():
@@ -121,8 +120,7 @@ class Tally:
                 self._hear(agent)
 
     def _take_rewards(self, record: Rewards) -> None:
-        arms = np.repeat(_ints(record.arms), _ints(record.counts))
-        rewards = np.frombuffer(record.rewards, "<f8")
+        arms, rewards = record.unpack()
         if record.failures:  # a long log has many records, and hardly ever one with a failed pull
             failed = np.isnan(rewards)
             self.failed.update(arms[failed].tolist())
@@ -147,7 +145,7 @@ class Tally:
             words, bits = cost(message)
             for direction in ("down", "up"):
                 if times := copies[place, direction]:
-                    entry = self.spoken.setdefault((type(message).__name__, direction), MessageTotals())
+                    entry = self.spoken.setdefault((kind_of(type(message)), direction), MessageTotals())
                     entry.messages += times
                     entry.words += words * times
                     entry.bits += bits * times
@@ -213,7 +211,3 @@ class Tally:
 def lost_in(record: Exchange) -> set[int]:
     """Agents that were asked and will never answer: the run went on without them."""
     return {agent for agent, _ in record.requests} - {agent for agent, _, _ in record.replies}
-
-
-def _ints(data: bytes) -> Ints:
-    return np.frombuffer(data, "<i4").astype(np.int64)

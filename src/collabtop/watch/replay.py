@@ -16,17 +16,19 @@ from numpy.typing import NDArray
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.registry import make_algorithm
-from collabtop.arms import Arms, Draws
-from collabtop.arms.draws import coordinator_rng
-from collabtop.coordination.scoreboard import ACCEPTED, OPEN, REJECTED, Columns, Scoreboard, boards_made
+from collabtop.arms import Arms
+from collabtop.coordination.coordinator import Coordinator, Outcome
+from collabtop.coordination.scoreboard import ACCEPTED, OPEN, REJECTED, Columns, Scoreboard
 from collabtop.coordination.team import Team
 from collabtop.errors import CollabtopError, ProtocolError
+from collabtop.events import Event, RoundBegan
 from collabtop.problem import Problem
-from collabtop.protocol import wire
-from collabtop.protocol.agent import Setup
 from collabtop.protocol.ledger import Meter
-from collabtop.protocol.messages import Ints, Message, Reals, Reply, Request
+from collabtop.protocol.messages import Reply, Request
+from collabtop.protocol.setup import Setup
 from collabtop.runlog.format import Exchange, Header
+from collabtop.runlog.recorder import RewardRecorder
+from collabtop.teams.logging_team import as_record, replies_in
 
 INSIDE = 3
 """The verdict of an arm that was settled inside an agent: the coordinator is not told when, nor how."""
@@ -52,17 +54,16 @@ class Replay:
 
     def __init__(self, header: Header, *, tolerates_loss: bool = False) -> None:
         self.header = header
-        self.mirrored = 2 * header.m > header.n
-        self.problem = Problem(
-            header.n, header.n - header.m if self.mirrored else header.m, header.agents, header.horizon
-        )
+        problem = Problem(header.n, header.m, header.agents, header.horizon)
+        self.problem, self.mirrored = problem.inner, problem.mirrored
         self.counts: list[Counts] = []
         """One for each round begun."""
         self.trouble: str | None = None
-        """Why it cannot be told how the run thought, where it cannot."""
+        """Why the run cannot be followed, if it cannot."""
         self.done = False
-        self._board: Scoreboard | None = None
-        self._team = _ReplayTeam(self, tolerates_loss=tolerates_loss)
+        self._team = _ReplayTeam(tolerates_loss=tolerates_loss)
+        self._setup = Setup(self.problem, header.seed, self.mirrored)
+        self._coordinator = Coordinator(self._team, self._setup, RewardRecorder(on_event=self._hear))
         try:
             algorithm = make_algorithm(header.algorithm, **header.options)
         except CollabtopError:
@@ -87,7 +88,7 @@ class Replay:
     @property
     def meter(self) -> Meter:
         """What was counted."""
-        return self._team.meter
+        return self._coordinator.meter
 
     @property
     def asked(self) -> list[int]:
@@ -96,21 +97,21 @@ class Replay:
 
     @property
     def lost(self) -> frozenset[int]:
-        """The agents that the run went on without."""
-        return self._team.lost
+        """The agents that the run continued without."""
+        return self._coordinator.lost
 
     @property
-    def board(self) -> Scoreboard | None:
-        """What the coordinator has learnt, from the moment it has a place for it."""
-        return self._board
+    def board(self) -> Scoreboard:
+        """What the coordinator has learnt."""
+        return self._coordinator.scoreboard
+
+    def outcome(self) -> Outcome:
+        """What the run led to, once it is done."""
+        return self._coordinator.outcome()
 
     def columns(self) -> Columns:
-        """What the coordinator knows of all candidates; verdicts may be `INSIDE`."""
-        if self._board is None:
-            n = self.header.n
-            nothing = np.zeros(n, np.int64)
-            return Columns(np.zeros(n, np.int8), np.full(n, -1, np.int32), np.full(n, np.nan), nothing)
-        columns = self._board.columns(mirrored=self.mirrored)
+        """What the coordinator knows about all candidates; verdicts may be `INSIDE`."""
+        columns = self.board.columns(mirrored=self.mirrored)
         columns.verdicts[self._settled_inside(columns)] = INSIDE
         return columns
 
@@ -136,32 +137,20 @@ class Replay:
         live = min(live, self.header.n - accepted - rejected)  # a round that settled arms has not ended yet
         return Counts(live, accepted, rejected, self.header.n - live - accepted - rejected)
 
-    def begin_round(self, live: int) -> None:
-        """Take note of the candidates as a round begins."""
-        self.counts.append(self._count(live))
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, RoundBegan):
+            self.counts.append(self._count(event.live))
 
     def _run(self, algorithm: Algorithm) -> None:
         try:
-            with boards_made() as boards:
-                self._team.boards = boards
-                self._team.start(_NoArms(self.header.n), Setup(self.problem, self.header.seed, self.mirrored))
-                if self.problem.m == 0:
-                    board = Scoreboard(self.header.n)
-                else:
-                    board = algorithm.run(self._team, self.problem, coordinator_rng(self.header.seed))
-                board.reject_rest()
-                self._board, self.done = board, True
+            algorithm.solve(self._coordinator, self._setup)
+            self.done = True
         except _Closed:
             pass
         except Exception as error:
             self.trouble = f"this program's {self.header.algorithm} does not do what the run did ({error})"
         finally:
             self._team.at_question.put(None)
-
-    def look_at(self, boards: list[Scoreboard]) -> None:
-        """Find the board that the algorithm writes: the first of all its arms."""
-        if self._board is None:
-            self._board = next((board for board in boards if board.n == self.header.n), None)
 
 
 class _Closed(BaseException):
@@ -171,54 +160,28 @@ class _Closed(BaseException):
 class _ReplayTeam(Team):
     """Answers from the log, and waits where it ends."""
 
-    def __init__(self, replay: Replay, *, tolerates_loss: bool) -> None:
-        self._replay, self.tolerates_loss = replay, tolerates_loss
+    def __init__(self, *, tolerates_loss: bool) -> None:
+        self.tolerates_loss = tolerates_loss
         self.answers: SimpleQueue[Exchange | None] = SimpleQueue()
         self.at_question: SimpleQueue[None] = SimpleQueue()
         self.pending: Sequence[Request] = ()
-        self.boards: list[Scoreboard] = []
 
     def wait_for_question(self) -> None:
         self.at_question.get()
 
-    def open(self, arms: Arms, setup: Setup) -> None:
+    def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
         """There is nothing to open."""
 
-    def begin_round(self, phase: str, live: int) -> None:
-        super().begin_round(phase, live)
-        self._replay.look_at(self.boards)
-        self._replay.begin_round(live)
-
     def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
-        self._replay.look_at(self.boards)
         self.pending = requests
         self.at_question.put(None)
         exchange = self.answers.get()
         if exchange is None:
             raise _Closed
-        if _as_logged(requests) != [
-            (agent, [exchange.messages[at] for at in places]) for agent, places in exchange.requests
-        ]:
+        if _messages_by_agent(as_record(requests, ())) != _messages_by_agent(exchange):
             raise ProtocolError(f"exchange {exchange.number} asks for something else")
-        return [
-            Reply(agent, exchange.number, pulls, wire.decode(exchange.messages[place]))
-            for agent, pulls, place in exchange.replies
-        ]
+        return replies_in(exchange)
 
 
-def _as_logged(requests: Sequence[Request]) -> list[tuple[int, list[bytes]]]:
-    encoded: dict[int, bytes] = {}
-
-    def as_bytes(message: Message) -> bytes:
-        if id(message) not in encoded:
-            encoded[id(message)] = wire.encode(message)
-        return encoded[id(message)]
-
-    return [(it.agent, [as_bytes(message) for message in it.messages]) for it in requests]
-
-
-class _NoArms(Arms):
-    """Arms that are never pulled."""
-
-    def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
-        raise ProtocolError("a replay pulls nothing")
+def _messages_by_agent(record: Exchange) -> list[tuple[int, list[bytes]]]:
+    return [(agent, [record.messages[index] for index in indices]) for agent, indices in record.requests]

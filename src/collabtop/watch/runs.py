@@ -117,7 +117,7 @@ class WatchedRun:
             self._may_lose = False  # that was about the log before
 
     def _find_rival(self, header: Header, version: int) -> None:
-        rival = rival_of(header, iid=is_iid(header))
+        rival = rival_of(header)
         with self.lock:
             if version == self.version:  # else it may be another log by now, whose own rival was quicker
                 self.rival = rival
@@ -146,7 +146,7 @@ class WatchedRun:
     @property
     def order(self) -> Order | None:
         """The order of words that the paper proves."""
-        return None if self.header is None else order_of(self.header, iid=is_iid(self.header))
+        return None if self.header is None else order_of(self.header)
 
     def label(self, arm: int) -> str:
         """What a candidate is called."""
@@ -156,33 +156,11 @@ class WatchedRun:
     def result(self) -> Result | None:
         """The result of a finished run, as the run itself had it."""
         replay, header, tally = self.replay, self.header, self.tally
-        if replay is None or header is None or not replay.done or replay.board is None:
+        if replay is None or header is None or not replay.done:
             return None
         observed = Observed(tally.seen_pulls.copy(), tally.means) if tally.seen_pulls.any() else None
-        result = Result(
-            algorithm=header.algorithm,
-            options=header.options,
-            why=header.why,
-            n=header.n,
-            m=header.m,
-            agents=header.agents,
-            horizon=header.horizon,
-            seed=header.seed,
-            confidence=header.options.get("confidence"),
-            labels=header.labels,
-            estimates=replay.board.verdict(mirrored=replay.mirrored),
-            rounds=replay.meter.rounds(),
-            ledger=replay.meter.ledger(),
-            observe=lambda: observed,
-        )
-        result.lost = tuple(sorted(replay.lost))
-        result.failures = {self.label(arm): count for arm, count in sorted(tally.failed.items())}
-        return result
-
-
-def is_iid(header: Header) -> bool:
-    """Whether all agents see the same arms, as far as a log tells."""
-    return header.kind != "HeterogeneousArms" and not header.algorithm.endswith("noniid")
+        failures = {self.label(arm): count for arm, count in sorted(tally.failed.items())}
+        return Result(header, replay.outcome(), observe=lambda: observed, failures=failures)
 
 
 class Runs:

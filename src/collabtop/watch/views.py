@@ -111,8 +111,8 @@ def _head(run: WatchedRun, header: Header) -> Sections:
         "algorithm": header.algorithm,
         "options": header.options,
         "why": header.why,
-        "arms": header.kind,
-        "confidence": header.options.get("confidence"),
+        "arms": header.arms_class,
+        "confidence": header.confidence,
         "labels": header.labels,
         "sites": [name for name, count in run.tally.sites for _ in range(count)],
     }

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collabtop.algorithms.shared.allocation import balanced_time, load, pull_balanced, pull_each, pull_in_turn, turns
+from collabtop.algorithms.shared.allocation import AllAgents, balanced_time, load, pull_balanced, pull_in_turn, turns
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.problem import Problem
-from collabtop.protocol.agent import Setup
 from collabtop.protocol.messages import Pull
+from collabtop.protocol.setup import Setup
 from collabtop.testing import ConstantArms, WireTeam
 
 ROUNDS = {"arms": st.integers(1, 60), "pulls": st.integers(1, 80), "agents": st.integers(1, 40)}
@@ -66,10 +67,11 @@ def test_left_over_pulls_go_round_the_agents_from_arm_to_arm():
     assert table.argmax(axis=0).tolist() == [0, 1, 2, 0]
 
 
-def team_of(agents, means, horizon=10_000):
+def coordinator_of(agents, means, horizon=10_000):
     team = WireTeam()
-    team.start(ConstantArms(means), Setup(Problem(len(means), 1, agents, horizon), seed=1))
-    return team
+    coordinator = Coordinator(team, Setup(Problem(len(means), 1, agents, horizon), seed=1))
+    coordinator.open(ConstantArms(means))
+    return coordinator, team
 
 
 MEANS = [0.25, 0.5, 0.75, 1.0]
@@ -80,36 +82,42 @@ MEANS = [0.25, 0.5, 0.75, 1.0]
 @pytest.mark.parametrize("pulls", [1, 5, 16])
 def test_the_sums_of_a_round_are_those_of_its_pulls(pull, agents, pulls):
     live = np.array([3, 1, 2])
-    team = team_of(agents, MEANS)
-    assert pull(team, live, pulls) == pytest.approx(np.array(MEANS)[live] * pulls)
-    assert sum(int(times.sum()) for _, times, _ in team.seen()) == 3 * pulls
-    assert team.meter.time == balanced_time(3, pulls, agents)
+    coordinator, team = coordinator_of(agents, MEANS)
+    assert pull(coordinator, live, pulls) == pytest.approx(np.array(MEANS)[live] * pulls)
+    assert sum(int(times.sum()) for _, times, _ in team.observed()) == 3 * pulls
+    assert coordinator.meter.time == balanced_time(3, pulls, agents)
 
 
 def test_pulling_each_everywhere_adds_up_over_the_agents():
-    team = team_of(3, MEANS)
-    assert pull_each(team, np.array([2, 0]), times=4) == pytest.approx([0.75 * 12, 0.25 * 12])
-    assert team.meter.time == 8
+    coordinator, _ = coordinator_of(3, MEANS)
+    sums, pulls = AllAgents(coordinator).pull(np.array([2, 0]), times=4)
+    assert sums == pytest.approx([0.75 * 12, 0.25 * 12])
+    assert pulls == 12
+    assert coordinator.meter.time == 8
 
 
-@pytest.mark.parametrize("pull", [pull_balanced, pull_in_turn, pull_each])
+def all_agents_pull(coordinator, live, times, *, all_live):
+    return AllAgents(coordinator).pull(live, times, all_live=all_live)
+
+
+@pytest.mark.parametrize("pull", [pull_balanced, pull_in_turn, all_agents_pull])
 def test_while_all_arms_are_live_the_list_of_them_is_not_paid_for(pull):
     def words_down(all_live):
-        team = team_of(2, MEANS)
-        pull(team, np.arange(4), 5, all_live=all_live)
-        return team.meter.ledger().words_by("direction")["down"]
+        coordinator, _ = coordinator_of(2, MEANS)
+        pull(coordinator, np.arange(4), 5, all_live=all_live)
+        return coordinator.meter.ledger().words_by("direction")["down"]
 
     assert words_down(all_live=True) == 0
     assert words_down(all_live=False) >= 4
 
 
 def test_an_agent_without_a_pull_is_not_asked():
-    team = team_of(5, MEANS)
-    pull_in_turn(team, np.array([0, 1]), 1)
+    coordinator, team = coordinator_of(5, MEANS)
+    pull_in_turn(coordinator, np.array([0, 1]), 1)
     assert {agent for agent, _, message in team.crossed if isinstance(message, Pull)} == {0, 1}
 
 
 def test_no_pulls_are_no_messages():
-    team = team_of(2, MEANS)
-    assert pull_balanced(team, np.arange(4), 0).tolist() == [0, 0, 0, 0]
+    coordinator, team = coordinator_of(2, MEANS)
+    assert pull_balanced(coordinator, np.arange(4), 0).tolist() == [0, 0, 0, 0]
     assert team.crossed == []

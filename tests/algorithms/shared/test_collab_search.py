@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collabtop.algorithms.shared.collab_search import collab_search
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import ProtocolError
 from collabtop.problem import Problem
 from collabtop.protocol import sampling
-from collabtop.protocol.agent import Setup
 from collabtop.protocol.messages import Narrow, Sample
+from collabtop.protocol.setup import Setup
 from collabtop.testing import ConstantArms, WireTeam
 
 SHOWN = 12  # values an agent shows at once
@@ -27,7 +28,8 @@ class Holding(WireTeam):
     def __init__(self, *hands):
         self.hands = [sorted(float(value) for value in hand) for hand in hands]
         problem = Problem(n=max(1, sum(map(len, hands))), m=1, agents=len(hands), horizon=1)
-        self.start(ConstantArms([0.0] * problem.n), Setup(problem, seed=1))
+        self.coordinator = Coordinator(self, Setup(problem, seed=1))
+        self.coordinator.open(ConstantArms([0.0] * problem.n))
         for agent, hand in zip(self._members, self.hands, strict=True):
             agent._hand = np.arange(len(hand))
             agent._set_keys(np.array(hand, dtype=np.float64))
@@ -37,7 +39,7 @@ class Holding(WireTeam):
         return sum(map(len, self.hands))
 
     def search(self, rank):
-        return collab_search(self, [len(hand) for hand in self.hands], rank, np.random.default_rng(2))
+        return collab_search(self.coordinator, [len(hand) for hand in self.hands], rank, np.random.default_rng(2))
 
 
 def check_search(team, rank):
@@ -74,9 +76,9 @@ def most_words(total, holders):
 def check_cost(team):
     holders = sum(bool(hand) for hand in team.hands)
     words, passes = most_words(team.total, holders)
-    assert team.words == team.meter.ledger().words
+    assert team.words == team.coordinator.meter.ledger().words
     assert team.words <= words
-    assert team.meter.ledger().round_trips <= 2 + passes
+    assert team.coordinator.meter.ledger().round_trips <= 2 + passes
 
 
 values = st.one_of(st.integers(0, 3), st.integers(-5, 40), st.floats(0, 1), st.floats(allow_nan=False))
@@ -148,7 +150,7 @@ def test_when_all_values_tie_any_of_them_may_be_below_but_exactly_as_many_as_ask
 def test_a_rank_that_everybody_knows_is_not_paid_for():
     def words(known):
         team = Holding([1, 4], [2, 3])
-        collab_search(team, [2, 2], 2, np.random.default_rng(2), rank_is_known=known)
+        collab_search(team.coordinator, [2, 2], 2, np.random.default_rng(2), rank_is_known=known)
         return team.words
 
     assert words(known=False) - words(known=True) == 2  # one word an agent
@@ -200,7 +202,7 @@ def test_values_dealt_at_random_take_a_few_hundred_words_for_588_values_and_10_a
         team = Holding(*(values[owner == agent] for agent in range(10)))
         check_search(team, rank=294)
         words.append(team.words)
-        trips.append(team.meter.ledger().round_trips)
+        trips.append(team.coordinator.meter.ledger().round_trips)
     assert np.median(words) <= 260
     assert np.median(trips) <= 3
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from itertools import pairwise
 
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collabtop.algorithms.shared.allocation import balanced_time
-from collabtop.algorithms.shared.frugal_bound import hypergeometric_tail
 from collabtop.algorithms.shared.frugal_plan import (
     arms_to_hand_over,
     frugal_plan,
@@ -22,6 +20,7 @@ from collabtop.algorithms.shared.frugal_plan import (
     smallest_noniid_horizon,
 )
 from collabtop.problem import Problem
+from collabtop.stats import hypergeometric_tail
 
 RISK = 0.001
 
@@ -101,27 +100,13 @@ def test_the_non_iid_plan_spends_the_horizon_and_leaves_out_idle_rounds(n, m, sp
     assert all(before > after for before, after in pairwise(plan.sizes))
 
 
-def exact_tail(n: int, marked: int, hand: int, above: int) -> Fraction:
-    """P(X > above) by counting hands."""
-    ways = sum(math.comb(marked, x) * math.comb(n - marked, hand - x) for x in range(above + 1, min(marked, hand) + 1))
-    return Fraction(ways, math.comb(n, hand))
-
-
-@given(n=st.integers(1, 30), marked=st.integers(0, 30), hand=st.integers(0, 30), above=st.integers(-1, 31))
-def test_the_hypergeometric_tail_is_the_share_of_hands_that_hold_more(n, marked, hand, above):
-    marked, hand = min(marked, n), min(hand, n)
-    assert hypergeometric_tail(n, marked, hand, above) == pytest.approx(
-        float(exact_tail(n, marked, hand, above)), abs=1e-12
-    )
-
-
 @given(n=st.integers(2, 60), m=st.integers(1, 30), agents=st.integers(1, 20), risk=st.sampled_from([0.3, 0.01, 1e-6]))
 def test_no_hand_holds_more_than_u_of_the_best_but_for_the_risk_and_u_is_no_larger_than_that_needs(n, m, agents, risk):
     m = min(m, n // 2)
     most, hand = most_in_a_hand(n, m, agents, risk), -(-n // agents)
-    assert agents * float(exact_tail(n, m, hand, most)) <= risk * (1 + 1e-9)
+    assert agents * hypergeometric_tail(n, m, hand, most) <= risk * (1 + 1e-9)
     if most > 1:
-        assert agents * float(exact_tail(n, m, hand, most - 1)) > risk * (1 - 1e-9)
+        assert agents * hypergeometric_tail(n, m, hand, most - 1) > risk * (1 - 1e-9)
 
 
 @given(m=st.integers(1, 10**6), size=st.integers(2, 10**6))

@@ -146,7 +146,7 @@ def test_after_an_interrupt_nothing_is_left(home, temporary):
 
 def test_without_the_extra_one_line_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "ray", None)
-    arms, said = ct.BernoulliArms([0.9, 0.1]), r"^team 'ray' needs Ray, .*: pip install 'collabtop\[ray\]'$"
+    arms, said = ct.BernoulliArms([0.9, 0.1]), r"^team 'ray' needs ray, .*: pip install 'collabtop\[ray\]'$"
     for ask in (
         lambda: ct.RayTeam(hosts=2),
         lambda: ct.identify(arms, 1, agents=2, horizon=40, team="ray", checkpoint=tmp_path / "log"),

@@ -9,22 +9,23 @@ import pytest
 import collabtop as ct
 from collabtop.errors import ProtocolError
 from collabtop.events import PullFailed, PullsMade
-from collabtop.protocol.agent import Setup
 from collabtop.protocol.messages import Pull, Request
+from collabtop.protocol.setup import Setup
 from collabtop.runlog.format import Rewards
-from collabtop.runlog.recorder import RecordedArms
 from collabtop.teams.ray.host import AgentHost, HostOptions
 from collabtop.teams.remote.envelope import pack_shared, seal_requests
 from collabtop.teams.remote.history import AgentHistory, digest_of
 from collabtop.teams.remote.host_messages import AgentsRestored, Answers, Heartbeat, RestoreAgents, from_bytes, to_bytes
-from collabtop.teams.remote.reports import ReportSink
+from collabtop.teams.remote.reports import ReportOptions, ReportSink
 
 PROBLEM = ct.Problem(n=2, m=1, agents=2, horizon=100)
 
 
 def make_host(arms, *, recorded=True, watched=True):
     encode = msgspec.msgpack.encode
-    host = AgentHost([], encode(Setup(PROBLEM, seed=3)), encode(HostOptions(4, recorded=recorded, watched=watched)))
+    host = AgentHost(
+        [], encode(Setup(PROBLEM, seed=3)), encode(HostOptions(4, ReportOptions(rewards=recorded, events=watched)))
+    )
     host.equip(arms)
     return host
 
@@ -81,23 +82,23 @@ def test_a_rebuilt_agent_says_what_it_said_and_goes_on_as_it_would_have(arms):
 class RebuiltEveryTime(ct.Team):
     """All agents are lost before every exchange, and rebuilt in a new host from what is known of them."""
 
-    def open(self, arms, setup):
-        arms, tape = (arms.source, arms.tape) if isinstance(arms, RecordedArms) else (arms, None)
+    def open(self, arms, setup, recorder):
+        self.agents = setup.problem.agents
         self._arms, self._setup = arms, msgspec.msgpack.encode(setup)
         self._book = AgentHistory(self.agents)
-        self._inbox = ReportSink(self.agents, tape, self._book, repeatable=arms.repeatable)
+        self._inbox = ReportSink(recorder, self.agents, repeatable=arms.repeatable)
 
     def deliver(self, requests):
         agents = range(self.agents)
         for agent in agents:
             self._book.lose(agent)
             self._inbox.begin_life(agent)
-        options = msgspec.msgpack.encode(HostOptions(1, recorded=True, watched=True))
+        options = msgspec.msgpack.encode(HostOptions(1, ReportOptions(rewards=True, events=True)))
         host = AgentHost([], self._setup, options)
         host.equip(self._arms)
         lives = [(agent, self._book.epochs[agent]) for agent in agents]
-        history = [it for agent in agents for it in self._book.history(agent)]
-        adopted = adopt(host, lives, history, [it for agent in agents for it in self._book.records[agent]])
+        history = [it for agent in agents for it in self._book.answered_requests(agent)]
+        adopted = adopt(host, lives, history, [it for agent in agents for it in self._inbox.records[agent]])
         self._inbox.take(adopted.items)
         for agent in agents:
             self._book.check(agent, adopted.said[agent])
@@ -163,7 +164,7 @@ def test_a_sign_of_life_brings_what_was_drawn_and_what_failed():
     assert from_bytes(host.beat(), Heartbeat) == Heartbeat(2, False, [])
     said = answers(host, ask(1))
     met = [it for it in said.faults if not it.is_halt]  # the other agent may have been told to stop, or met it too
-    assert {(it.kind, it.candidate) for it in met} == {("PullError", "bad")}
+    assert {(it.kind, it.fields["candidate"]) for it in met} == {("PullError", "bad")}
     error = met[0].error()
     assert isinstance(error, ct.PullError)
     assert "in pull" in error.__notes__[0]

@@ -30,7 +30,7 @@ def book():
 def test_a_lost_agent_gets_what_it_answered_again_and_then_what_it_owes(book):
     book.lose(0)
     assert book.is_waiting(0)
-    assert book.history(0) == [request(1, epoch=1)]
+    assert book.answered_requests(0) == [request(1, epoch=1)]
     assert book.latest(0) == request(2, epoch=1)
     book.answered(reply(2, epoch=1))
     assert not book.is_waiting(0)

@@ -11,8 +11,7 @@ from collabtop.errors import ProtocolError
 from collabtop.events import PullFailed, PullsMade
 from collabtop.runlog.format import Rewards
 from collabtop.runlog.recorder import RewardRecorder
-from collabtop.teams.remote.history import AgentHistory
-from collabtop.teams.remote.reports import ReportBuffer, ReportSink
+from collabtop.teams.remote.reports import ReportBuffer, ReportOptions, ReportSink
 
 
 def rewards(first, values):
@@ -20,53 +19,53 @@ def rewards(first, values):
     return Rewards(0, first, np.array([2], "<i4").tobytes(), count, np.array(values, "<f8").tobytes(), "zero")
 
 
-def make_inbox(*, repeatable=False, known=()):
+def make_reports(*, repeatable=False, known=()):
     kept, told = [], []
-    tape = RewardRecorder(type("RecordSink", (), {"append": staticmethod(kept.append)})(), told.append, known, "zero")
-    book = AgentHistory(agents=1)
-    return ReportSink(1, tape, book, repeatable=repeatable), tape, book, kept, told
+    sink = type("Sink", (), {"append": staticmethod(kept.append)})()
+    recorder = RewardRecorder(sink, told.append, known, "zero")
+    return ReportSink(recorder, 1, repeatable=repeatable), recorder, kept, told
 
 
 @given(lives=st.lists(st.integers(1, 40), min_size=1, max_size=5), step=st.integers(1, 7))
 def test_each_pull_is_told_once_over_any_number_of_lives(lives, step):
-    inbox, _, _, _, told = make_inbox()
+    reports, _, _, told = make_reports()
     for pulls in lives:
-        inbox.begin_life(0)
+        reports.begin_life(0)
         for start in range(0, pulls, step):
-            inbox.take([PullsMade(0, min(step, pulls - start), recalled=False)])
+            reports.take([PullsMade(0, min(step, pulls - start), recalled=False)])
     assert sum(it.pulls for it in told) == max(lives)
 
 
 def test_rewards_are_kept_in_order_and_those_of_a_function_for_the_next_life():
-    inbox, tape, book, kept, _ = make_inbox()
+    reports, recorder, kept, _ = make_reports()
     parts = [rewards(0, [1.0, np.nan]), rewards(2, [0.5])]
-    inbox.take(parts)
-    assert kept == book.records[0] == parts
-    assert tape.failed == {2: 1}
-    with pytest.raises(ProtocolError, match="agent 0's pulls 3 to 4 were not reported"):
-        inbox.take([rewards(5, [1.0])])
+    reports.take(parts)
+    assert kept == reports.records[0] == parts
+    assert recorder.failed == {2: 1}
+    with pytest.raises(ProtocolError, match="pulls 3 to 4 of agent 0 were not reported"):
+        reports.take([rewards(5, [1.0])])
 
 
 def test_simulated_rewards_that_are_drawn_again_are_kept_once():
-    inbox, _, book, kept, _ = make_inbox(repeatable=True)
-    inbox.take([rewards(0, [1.0, 0.0])])
-    inbox.begin_life(0)
-    inbox.take([rewards(0, [1.0, 0.0]), rewards(2, [1.0])])
+    reports, _, kept, _ = make_reports(repeatable=True)
+    reports.take([rewards(0, [1.0, 0.0])])
+    reports.begin_life(0)
+    reports.take([rewards(0, [1.0, 0.0]), rewards(2, [1.0])])
     assert [it.first for it in kept] == [0, 2]
-    assert book.records == [[]]
+    assert reports.records == [[]]
 
 
 def test_what_a_checkpoint_holds_is_given_to_the_agents_and_not_written_again():
     known = [rewards(0, [np.nan, 1.0])]
-    inbox, tape, book, kept, _ = make_inbox(known=known)
-    assert book.records == [known]
-    assert tape.failed == {2: 1}
-    inbox.take([rewards(2, [1.0])])
+    reports, recorder, kept, _ = make_reports(known=known)
+    assert reports.records == [known]
+    assert recorder.failed == {2: 1}
+    reports.take([rewards(2, [1.0])])
     assert [it.first for it in kept] == [2]
 
 
 def test_a_reporter_gives_each_item_once_and_failures_even_if_nobody_watches():
-    reporter = ReportBuffer(records=True, watched=False)
+    reporter = ReportBuffer(ReportOptions(rewards=True, events=False))
     failed = PullFailed(0, "a", 0, "raised", again=True)
     reporter.append(rewards(0, [1.0]))
     reporter.hear(PullsMade(0, 1, recalled=False))

@@ -10,7 +10,7 @@ import pytest
 
 import collabtop as ct
 from collabtop.problem import Problem
-from collabtop.protocol.agent import Setup
+from collabtop.protocol.setup import Setup
 from collabtop.teams.sites.min_batch import rehearsed_smallest_batch
 from tests.support.thread_sites import ThreadSites
 

@@ -11,9 +11,10 @@ import collabtop.protocol.sampling
 from collabtop.errors import ProtocolError
 from collabtop.problem import Problem
 from collabtop.protocol import messages as say
-from collabtop.protocol.agent import Agent, Setup
+from collabtop.protocol.agent import Agent
 from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.packing import Packed
+from collabtop.protocol.setup import Setup
 from collabtop.teams.sites.journal import JournalledAgent
 from collabtop.teams.sites.validation import PublicState
 from collabtop.testing import check_team
@@ -22,8 +23,8 @@ from collabtop.testing import check_team
 class CheckedTeam(ct.LocalTeam):
     """A local team that looks at every message as a coordinator and a site do."""
 
-    def open(self, arms, setup):
-        super().open(arms, setup)
+    def open(self, arms, setup, recorder):
+        super().open(arms, setup, recorder)
         self.states = [PublicState(agent, setup.problem) for agent in range(setup.problem.agents)]
 
     def deliver(self, requests):

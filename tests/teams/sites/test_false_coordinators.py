@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 import collabtop as ct
 from collabtop.cli import app
-from collabtop.protocol.agent import Setup
 from collabtop.protocol.messages import Cut, Deal, PullHand, Request
+from collabtop.protocol.setup import Setup
 from collabtop.teams.remote.envelope import SealedRequest, seal_requests
 from collabtop.teams.sites.frames import Ask, Declined, Done, Welcome
 from tests.support.peers import FalseCoordinator

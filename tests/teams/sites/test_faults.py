@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from collabtop.runs.sites_run import is_over
+from collabtop.runs.checkpoint import is_finished
 from tests.support.proxy import Proxy
 from tests.support.site_processes import Trial
 
@@ -143,7 +143,7 @@ def test_ctrl_c_in_the_wait_for_a_site_at_the_end_is_130_and_the_answer_is_in_th
     run.kill("site1")
     run.wait_until_said("coordinator", "site1 is gone")
     run.go_on()
-    run._wait("coordinator", lambda: is_over(tmp_path / "run.ctlog"), "answer in the log")
+    run._wait("coordinator", lambda: is_finished(tmp_path / "run.ctlog"), "answer in the log")
     run.send("coordinator", signal.SIGINT)
     assert run.running["coordinator"].wait(20) == 130
     said = run.said("coordinator").splitlines()

@@ -28,13 +28,15 @@ class Losing(ct.LocalTeam):
 
     def __init__(self, kind, nth=1, agents=(1,)):
         self.kind, self.nth, self.losing, self.asked = kind, nth, set(agents), 0
+        self.gone = set()
 
     def deliver(self, requests):
         if any(isinstance(request.messages[-1], self.kind) for request in requests):
             self.asked += 1
-        gone = self.losing if self.asked >= self.nth else set()
-        assert not self.lost & {request.agent for request in requests}, "a lost agent was asked again"
-        return super().deliver([request for request in requests if request.agent not in gone])
+        assert not self.gone & {request.agent for request in requests}, "a lost agent was asked again"
+        if self.asked >= self.nth:
+            self.gone |= self.losing & {request.agent for request in requests}
+        return super().deliver([request for request in requests if request.agent not in self.gone])
 
 
 @pytest.mark.parametrize("schedule", ["paper", "full"])
@@ -112,7 +114,7 @@ SURVIVORS = [name for name in ct.available_algorithms() if ct.make_algorithm(nam
 
 def test_an_algorithm_that_cannot_go_on_is_refused_before_anybody_is_waited_for(certs):
     team = ct.SitesTeam(["site0", ("site1", 3)], listen="localhost:0", cert=certs / "coordinator.pem", on_lost="go-on")
-    with pytest.raises(ct.SettingError, match="on_lost is 'go-on', but kzz cannot go on without an agent") as caught:
+    with pytest.raises(ct.SettingError, match="on_lost is 'go-on', but kzz cannot continue without an agent") as caught:
         ct.identify(ct.RemoteArms(64), 1, agents=4, horizon=9_000, algorithm="kzz", team=team)
     said = str(caught.value).split("one of ")[1]
     assert sorted(re.split(", | and ", said)) == sorted(SURVIVORS)
@@ -154,8 +156,8 @@ class LastAgentLeaves(ct.LocalTeam):
     def __init__(self, batch):
         self.batch = batch
 
-    def open(self, arms, setup):
-        super().open(arms, setup)
+    def open(self, arms, setup, recorder):
+        super().open(arms, setup, recorder)
         self._members[3] = Agent(3, Leaves(arms, self.batch), setup)
 
     def deliver(self, requests):

@@ -28,8 +28,8 @@ class LyingTeam(ct.LocalTeam):
     def __init__(self, draw):
         self.draw = draw
 
-    def open(self, arms, setup):
-        super().open(arms, setup)
+    def open(self, arms, setup, recorder):
+        super().open(arms, setup, recorder)
         self.states = [PublicState(agent, setup.problem) for agent in range(setup.problem.agents)]
 
     def deliver(self, requests):

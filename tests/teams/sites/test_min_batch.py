@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import collabtop as ct
-from collabtop.algorithms.shared.allocation import pull_each
+from collabtop.algorithms.shared.allocation import AllAgents
 from collabtop.protocol.messages import Deal, HandOver, Prune, Pull, PullHand, PullOpen, Request, Sample
 from collabtop.teams.sites.min_batch import smallest_batch
 from tests.support.site_processes import Trial
@@ -66,13 +66,12 @@ class Shrinking(ct.Algorithm):
 
     name = "shrinking"
 
-    def run(self, team, problem, rng):
-        board, arms = ct.Scoreboard(problem.n), np.arange(problem.n)
+    def run(self, coordinator, problem, rng):
+        board, arms = coordinator.scoreboard, np.arange(problem.n)
         for times in (8, 3):
-            team.begin_round("shared", live=problem.n)
-            board.add(arms, pull_each(team, arms, times, all_live=True), times * team.agents)
+            coordinator.begin_round("shared", live=problem.n)
+            board.add(arms, *AllAgents(coordinator).pull(arms, times, all_live=True))
         board.accept(np.argsort(-board.means(arms))[: problem.m], round=0, phase="shared")
-        return board
 
 
 def test_what_could_not_be_rehearsed_is_refused_when_it_is_asked(certs, tmp_path):

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import collabtop as ct
-from collabtop.coordination.scoreboard import Scoreboard
 from collabtop.events import Exchanged
 from collabtop.protocol.agent import Agent
 from collabtop.protocol.messages import Means, Pull
@@ -152,15 +151,14 @@ class OneAfterTheOther(ct.Algorithm):
     def most_pulls(self, problem):
         return [(problem.n, 2)]
 
-    def run(self, team, problem, rng):
-        board, arms = Scoreboard(problem.n), np.arange(problem.n)
+    def run(self, coordinator, problem, rng):
+        board, arms = coordinator.scoreboard, np.arange(problem.n)
         for agent in (1, 0):
-            team.begin_round("shared", live=problem.n)
-            for answer in team.ask_present({agent: Pull(None, np.array([1]))}, Means).values():
+            coordinator.begin_round("shared", live=problem.n)
+            for answer in coordinator.ask_present({agent: Pull(None, np.array([1]))}, Means).values():
                 board.add(arms, answer.means, 1)
         best = int(np.argmax(board.means(arms)))
         board.accept(np.array([best]), 0, "shared")
-        return board
 
 
 def test_a_site_whose_answer_was_lost_with_its_link_is_let_in_again_though_nobody_answered_the_question_before(certs):

@@ -58,7 +58,7 @@ def test_a_run_that_is_refused_for_its_algorithm_gives_the_port_back(certs, left
     team = ct.SitesTeam(["site0"], listen="localhost:0", cert=certs / "coordinator.pem", on_lost="go-on")
     assert team.port
     assert left_behind() == ["collabtop coordinator"]
-    with pytest.raises(ct.SettingError, match="kzz cannot go on"):
+    with pytest.raises(ct.SettingError, match="kzz cannot continue"):
         ct.identify(ct.RemoteArms(64), 1, agents=1, horizon=9_000, algorithm="kzz", team=team)
     assert left_behind() == []
 

@@ -143,10 +143,10 @@ def test_an_answer_that_comes_before_a_restarted_coordinator_has_asked_again_is_
         peer.say_hello()
         said = [Ready(7, (1,)), means_of(1)]  # it was at question 1 when the coordinator before this one died
         time.sleep(0.2)  # until the welcome is counted too
-        received = team.meter.transport.bytes
+        received = team.transport_stats().bytes
         for frame in said:
             peer.send(frame)
-        while team.meter.transport.bytes < received + sum(len(encode(frame)) for frame in said):
+        while team.transport_stats().bytes < received + sum(len(encode(frame)) for frame in said):
             assert run.is_alive()
         first = threading.Thread(target=ct.join, args=[address, ARMS], kwargs={"cert": certs / "site0.pem"})
         first.start()

@@ -2,51 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
 
-from collabtop.coordination.team import Team
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import SiteError
 from collabtop.protocol.messages import CoarseMeans, Flags, Ints, Means, Message, Pull, PullOpen, Reals
 
 _MANY = 10_000
 
 
-def pull_each(team: Team, live: Ints, times: int, *, all_live: bool = False) -> Reals:
-    """Every agent pulls every live arm `times` times: the sums over all agents.
+class AllAgents:
+    """Pulls that every agent makes of every live arm, added up.
 
-    `all_live` says that no arm has been settled yet, which everybody knows: the list is not sent.
+    An arm's value is the average over the agents that remain: what an agent added before it was lost is taken out
+    again. What each agent added is kept only where a team may lose agents.
     """
-    question = Pull(None if all_live else live, np.array([times]), free=("times",))
-    sums = np.zeros(len(live))
-    for answer in team.ask_all(question, Means):
-        sums += answer.means * times
-    return sums
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
+        self._by_agent: dict[int, Reals] = {}
+        self._taken_out: frozenset[int] = coordinator.lost
+        self._times = 0
+
+    def pull(self, live: Ints, times: int, *, all_live: bool = False) -> tuple[Reals, int]:
+        """Let every agent pull every live arm `times` times: by how much the sums and the pulls of an arm grow.
+
+        `all_live` says that no arm has been settled yet, which every agent knows: the list is not sent.
+        """
+        question = Pull(None if all_live else live, np.array([times]), free=("times",))
+        answers = self._coordinator.ask_present(self._to_all(question), Means)
+        return self._growth(live, times, {agent: answer.means for agent, answer in answers.items()})
+
+    def pull_open(self, live: Ints, survived: Flags | None, times: int, coarseness: float) -> tuple[Reals, int]:
+        """The same with survivors as flags and coarse means."""
+        question = PullOpen(survived, times, coarseness, free=("times", "coarseness"))
+        answers = self._coordinator.ask_present(self._to_all(question), CoarseMeans)
+        return self._growth(live, times, {agent: answer.means() for agent, answer in answers.items()})
+
+    def _to_all(self, question: Message) -> dict[int, Message]:
+        return dict.fromkeys(self._coordinator.present, question)
+
+    def _growth(self, live: Ints, times: int, means: Mapping[int, Reals]) -> tuple[Reals, int]:
+        coordinator = self._coordinator
+        if not means:
+            raise SiteError("all agents are lost for good")
+        sums, pulls = np.zeros(len(live)), times * len(means)
+        for agent, local_means in means.items():
+            sums += local_means * times
+            if coordinator.tolerates_loss:
+                self._by_agent.setdefault(agent, np.zeros(coordinator.scoreboard.n))[live] += local_means * times
+        for agent in coordinator.lost - self._taken_out:
+            if agent in self._by_agent:
+                sums -= self._by_agent.pop(agent)[live]
+                pulls -= self._times
+        self._taken_out = coordinator.lost
+        self._times += times
+        return sums, pulls
 
 
-def pull_open(team: Team, live: int, survived: Flags | None, times: int, coarseness: float) -> Reals:
-    """Every agent pulls every open arm; the sums over all agents, as far as their coarse means tell."""
-    question = PullOpen(survived, times, coarseness, free=("times", "coarseness"))
-    sums = np.zeros(live)
-    for answer in team.ask_all(question, CoarseMeans):
-        sums += answer.means() * times
-    return sums
-
-
-def pull_in_turn(team: Team, live: Ints, pulls: int, *, all_live: bool = False) -> Reals:
+def pull_in_turn(coordinator: Coordinator, live: Ints, pulls: int, *, all_live: bool = False) -> Reals:
     """Every live arm is pulled `pulls` times by all agents together, each agent its share of each arm.
 
     What is left over is dealt round-robin over the agents, from arm to arm. All get the list of arms.
     """
-    deal = all_turns if len(live) * team.agents <= _MANY else all_turns.__wrapped__
-    shares = deal(len(live), pulls, team.agents)
+    deal = all_turns if len(live) * coordinator.agents <= _MANY else all_turns.__wrapped__
+    shares = deal(len(live), pulls, coordinator.agents)
     arms = None if all_live else live
     questions: dict[int, Message] = {
         agent: Pull(arms, times, free=("times",)) for agent, times in enumerate(shares) if times.any()
     }
     sums = np.zeros(len(live))
-    for agent, answer in team.ask(questions, Means).items():
+    for agent, answer in coordinator.ask(questions, Means).items():
         pulled = shares[agent] > 0
         sums[pulled] += answer.means * shares[agent][pulled]
     return sums
@@ -74,57 +103,57 @@ def turns(arms: int, pulls: int, agents: int, agent: int) -> Ints:
     return each + ((agent - first) % agents < over)
 
 
-def pull_balanced(team: Team, live: Ints, pulls: int, *, all_live: bool = False) -> Reals:
+def pull_balanced(coordinator: Coordinator, live: Ints, pulls: int, *, all_live: bool = False) -> Reals:
     """Every live arm is pulled `pulls` times, by as few agents as an equal load allows (BalancedPullDist)."""
     if pulls == 0:
         return np.zeros(len(live))
     free = ("arms", "times") if all_live else ("times",)
     deal = loads if len(live) <= _MANY else loads.__wrapped__
-    present = team.present
+    present = coordinator.present
     shares = dict(zip(present, deal(len(live), pulls, len(present)), strict=False))
     questions: dict[int, Message] = {
         agent: Pull(live[first : first + len(times)], times, free=free) for agent, (first, times) in shares.items()
     }
     sums = np.zeros(len(live))
-    answers = team.ask_present(questions, Means)
+    answers = coordinator.ask_present(questions, Means)
     for agent, (first, times) in shares.items():
         if agent in answers:
             sums[first : first + len(times)] += answers[agent].means * times
         else:
-            sums[first : first + len(times)] += _pull_instead(team, live[first : first + len(times)], times)
+            sums[first : first + len(times)] += _pull_instead(coordinator, live[first : first + len(times)], times)
     return sums
 
 
-def _pull_instead(team: Team, arms: Ints, times: Ints) -> Reals:
+def _pull_instead(coordinator: Coordinator, arms: Ints, times: Ints) -> Reals:
     """Agents that are still there pull what a lost one was dealt: the sums."""
     sums, owed = np.zeros(len(arms)), times.copy()
     while owed.any():
-        check_time(team, balanced_time(1, int(owed.sum()), len(team.present)))
+        check_time(coordinator, balanced_time(1, int(owed.sum()), len(coordinator.present)))
         ends = np.cumsum(owed)
-        length = -(-int(ends[-1]) // len(team.present))
+        length = -(-int(ends[-1]) // len(coordinator.present))
         shares = {
             agent: np.clip(ends, place * length, (place + 1) * length)
             - np.clip(ends - owed, place * length, (place + 1) * length)
-            for place, agent in enumerate(team.present)
+            for place, agent in enumerate(coordinator.present)
         }
         questions: dict[int, Message] = {
             agent: Pull(arms[share > 0], share[share > 0]) for agent, share in shares.items() if share.any()
         }
-        for agent, answer in team.ask_present(questions, Means).items():
+        for agent, answer in coordinator.ask_present(questions, Means).items():
             share = shares[agent]
             sums[share > 0] += answer.means * share[share > 0]
             owed -= share
     return sums
 
 
-def check_time(team: Team, needed: int) -> None:
+def check_time(coordinator: Coordinator, needed: int) -> None:
     """See that the horizon can pay for what a lost agent left undone."""
-    if not team.present:
+    if not coordinator.present:
         raise SiteError("all agents are gone for good")
-    if needed > team.meter.time_left:
+    if needed > coordinator.time_left:
         raise SiteError(
             f"an agent is gone for good, and what it left undone takes {needed:,} time steps of those that remain: "
-            f"only {max(0, team.meter.time_left):,} are left until the horizon"
+            f"only {max(0, coordinator.time_left):,} are left until the horizon"
         )
 
 

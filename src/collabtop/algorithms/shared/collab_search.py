@@ -17,7 +17,7 @@ from itertools import accumulate
 import msgspec
 import numpy as np
 
-from collabtop.coordination.team import Team
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import ProtocolError
 from collabtop.protocol import sampling
 from collabtop.protocol.messages import (
@@ -47,7 +47,7 @@ class Selection(msgspec.Struct, frozen=True):
 
 
 def collab_search(
-    team: Team, held: Sequence[int], rank: int, rng: np.random.Generator, *, rank_is_known: bool = False
+    coordinator: Coordinator, held: Sequence[int], rank: int, rng: np.random.Generator, *, rank_is_known: bool = False
 ) -> Selection:
     """Find the smallest `rank` of the values that the agents hold in order, 1 <= rank < sum(held).
 
@@ -60,13 +60,13 @@ def collab_search(
     holders = [agent for agent, count in enumerate(held) if count]
     question = Sample(rank, total, free=("rank", "total") if rank_is_known else ("total",))
     shown = _Shown(holders, [0] * len(holders), [held[agent] for agent in holders])
-    answers = team.ask(dict.fromkeys(holders, question), Values)
+    answers = coordinator.ask(dict.fromkeys(holders, question), Values)
     shown.take(
         [sampling.around(rank, total, held[agent]) for agent in holders],
         [answer.values for answer in answers.values()],
     )
     while not shown.decides(rank):
-        windows = team.ask(shown.narrower(), Window)
+        windows = coordinator.ask(shown.narrower(), Window)
         starts, stops = [w.start for w in windows.values()], [w.stop for w in windows.values()]
         shown = _Shown(holders, starts, stops)
         shown.take(
@@ -74,12 +74,14 @@ def collab_search(
             [window.values for window in windows.values()],
         )
     found = shown.selection(rank, len(held))
-    return found if found.last < found.next else _share_ties(team, holders, found, rank, rng)
+    return found if found.last < found.next else _share_ties(coordinator, holders, found, rank, rng)
 
 
-def _share_ties(team: Team, holders: list[int], found: Selection, rank: int, rng: np.random.Generator) -> Selection:
+def _share_ties(
+    coordinator: Coordinator, holders: list[int], found: Selection, rank: int, rng: np.random.Generator
+) -> Selection:
     """Choose at random which of the equal values at the border belong to the smallest `rank`."""
-    ties = team.ask(dict.fromkeys(holders, CountTies(found.last)), Tied)
+    ties = coordinator.ask(dict.fromkeys(holders, CountTies(found.last)), Tied)
     below = [tied.below for tied in ties.values()]
     chosen = rng.multivariate_hypergeometric([tied.equal for tied in ties.values()], rank - sum(below))
     cuts = [0] * len(found.below)

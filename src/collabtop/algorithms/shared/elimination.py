@@ -39,6 +39,22 @@ def settle(live: Ints, means: Reals, to_accept: int, keep: int, rng: np.random.G
     return Settled(live[settled & ~rest], live[settled & rest], live[kept])
 
 
+def eliminate(
+    board: Scoreboard, live: Ints, to_accept: int, keep: int, round: int, phase: str, rng: np.random.Generator
+) -> Ints:
+    """End a round: `settle` the live arms by their means, write the verdicts down, and return the arms still live.
+
+    >>> board = Scoreboard(3)
+    >>> board.add(np.arange(3), sums=np.array([9.0, 5.0, 1.0]), pulls=10)
+    >>> eliminate(board, np.arange(3), to_accept=1, keep=2, round=0, phase="shared", rng=np.random.default_rng(0))
+    array([0, 1])
+    """
+    settled = settle(live, board.means(live), to_accept, keep, rng)
+    board.accept(settled.accepted, round, phase)
+    board.reject(settled.rejected, round, phase)
+    return settled.live
+
+
 def settle_rest(board: Scoreboard, live: Ints, to_accept: int, round: int, phase: str) -> None:
     """Nothing is left to decide after this round: accept all that is still open (m_r = |I_r|), or none (m_r = 0).
 

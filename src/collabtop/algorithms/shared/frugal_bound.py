@@ -20,6 +20,7 @@ from collabtop.algorithms.shared.frugal_plan import (
 from collabtop.errors import InputError
 from collabtop.problem import Problem, as_means, gaps
 from collabtop.protocol.messages import Reals
+from collabtop.stats import hypergeometric_tail
 
 
 def frugal_error_bound(means: ArrayLike, m: int, agents: int, horizon: int, risk: float = 0.001) -> float:
@@ -38,20 +39,22 @@ def frugal_error_bound(means: ArrayLike, m: int, agents: int, horizon: int, risk
     """
     values = as_means(means)
     if values.ndim != 1:
-        raise InputError(f"means has {values.ndim} dimensions, but frugal-top's bound is for one mean an arm")
+        raise InputError(
+            f"means has {values.ndim} dimensions, but frugal-top's bound is for one mean an arm", argument="means"
+        )
     n = len(values)
     delta = np.sort(gaps(values, m))  # says what is wrong with m
     if agents < 1:
-        raise InputError(f"agents is {agents}, but at least 1 is needed")
+        raise InputError(f"agents is {agents}, but at least 1 is needed", argument="agents")
     if not 0 < risk < 1:
-        raise InputError(f"risk is {risk}, but a probability between 0 and 1 is needed")
-    if 2 * m > n:  # frugal-top then looks for the n - m worst
-        values, m = 1 - values, n - m
-    if horizon < smallest_frugal_horizon(n, m, agents, risk) or not delta[0]:
-        return 1.0
+        raise InputError(f"risk is {risk}, but a probability between 0 and 1 is needed", argument="risk")
     problem = Problem(n, m, agents, horizon)
+    if problem.mirrored:
+        values, problem = 1 - values, problem.inner
+    if horizon < smallest_frugal_horizon(n, problem.m, agents, risk) or not delta[0]:
+        return 1.0
     plan = frugal_plan(problem, risk)
-    shared = _shared_part(delta, m, plan.shared_sizes, plan.shared_pulls)
+    shared = _shared_part(delta, problem.m, plan.shared_sizes, plan.shared_pulls)
     return min(1.0, _local_part(values, problem, plan, risk) + shared)
 
 
@@ -72,14 +75,18 @@ def frugal_noniid_error_bound(means: ArrayLike, m: int, agents: int, horizon: in
     delta = np.sort(gaps(means, m))  # says what is wrong with means and m
     n = len(delta)
     if agents < 1:
-        raise InputError(f"agents is {agents}, but at least 1 is needed")
+        raise InputError(f"agents is {agents}, but at least 1 is needed", argument="agents")
     if not 0 <= coarseness < 1:
-        raise InputError(f"coarseness is {coarseness}, but a share of at least 0 and below 1 is needed")
-    m = min(m, n - m)  # frugal-top-noniid looks for the worst where they are fewer
-    if horizon < smallest_noniid_horizon(n, m) or not delta[0]:
+        raise InputError(
+            f"coarseness is {coarseness}, but a share of at least 0 and below 1 is needed", argument="coarseness"
+        )
+    problem = Problem(n, m, agents, horizon).inner
+    if horizon < smallest_noniid_horizon(n, problem.m) or not delta[0]:
         return 1.0
-    plan = noniid_plan(Problem(n, m, agents, horizon))
-    return min(1.0, _shared_part(delta, m, plan.sizes, [pulls * agents / (1 + coarseness) for pulls in plan.pulls]))
+    plan = noniid_plan(problem)
+    return min(
+        1.0, _shared_part(delta, problem.m, plan.sizes, [pulls * agents / (1 + coarseness) for pulls in plan.pulls])
+    )
 
 
 def frugal_words_bound(problem: Problem, risk: float = 0.001) -> int:
@@ -106,32 +113,6 @@ def frugal_round_trips_bound(problem: Problem, risk: float = 0.001) -> int:
     """
     plan = frugal_plan(problem, risk)
     return len(plan.shared_pulls)
-
-
-def hypergeometric_tail(n: int, marked: int, hand: int, above: int) -> float:
-    """P(more than `above` of the `marked` among n arms are in a hand dealt at random).
-
-    >>> round(hypergeometric_tail(n=4, marked=2, hand=2, above=1), 6)      # both: 1 of 6 hands
-    0.166667
-    """
-    first, last = max(above + 1, marked + hand - n, 0), min(marked, hand)
-    if first > last:
-        return 0.0
-    logs = _log_factorials(n)
-    counts = np.arange(first, last + 1)
-    ways = logs[marked] - logs[counts] - logs[marked - counts]
-    ways += logs[n - marked] - logs[hand - counts] - logs[n - marked - hand + counts]
-    return min(1.0, float(np.exp(ways - (logs[n] - logs[hand] - logs[n - hand])).sum()))
-
-
-_factorials: dict[int, Reals] = {}
-
-
-def _log_factorials(n: int) -> Reals:
-    if n not in _factorials:
-        _factorials.clear()
-        _factorials[n] = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-    return _factorials[n]
 
 
 def _local_part(values: Reals, problem: Problem, plan: FrugalPlan, risk: float) -> float:

@@ -8,7 +8,7 @@ cost no message, so there are many of them; shared rounds cost a round trip each
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache, partial
 
 import msgspec
@@ -16,6 +16,7 @@ import numpy as np
 
 from collabtop.algorithms.shared.allocation import balanced_time
 from collabtop.problem import Problem
+from collabtop.stats import hypergeometric
 
 _LOCAL_SHRINK = 1.08
 _SHARED_SHRINK, _BORDER_SHRINK, _BORDER = 1.75, 1.4, 24
@@ -70,25 +71,9 @@ def most_in_a_hand(n: int, m: int, agents: int, risk: float) -> int:
     (1, 5)
     """
     hand = -(-n // agents)
-    most = min(m, hand)
-    tail = 0.0
-    for count, chance in _hypergeometric_from_above(n, m, hand):
-        tail += chance * agents
-        if tail > risk:
-            return count
-        most = count - 1
-    return max(1, most)
-
-
-def _hypergeometric_from_above(n: int, m: int, hand: int) -> Iterator[tuple[int, float]]:
-    """P(exactly x of the m in a hand), for x from the largest possible one down."""
-    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-
-    def choose(total: int, some: int) -> float:
-        return float(logs[total] - logs[some] - logs[total - some])
-
-    for count in range(min(m, hand), max(0, hand + m - n) - 1, -1):
-        yield count, math.exp(choose(m, count) + choose(n - m, hand - count) - choose(n, hand))
+    counts = np.arange(min(m, hand), max(0, hand + m - n) - 1, -1)
+    tails = np.cumsum(hypergeometric(n, m, hand, counts) * agents)  # P(some hand holds at least so many), at most
+    return int(counts[np.argmax(tails > risk)])
 
 
 def arms_to_hand_over(problem: Problem, risk: float) -> int:

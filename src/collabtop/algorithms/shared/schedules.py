@@ -108,7 +108,7 @@ class PaperSchedule(Schedule):
         """One pull an arm before the first elimination, and no round past the horizon, whatever the hash."""
 
         def works(horizon: int) -> bool:
-            schedule = cls(Problem(problem.n, problem.m, problem.agents, horizon))
+            schedule = cls(problem.at_horizon(horizon))
             for r, live in enumerate(schedule.sizes[:-1]):
                 pulls = schedule._shared(r)
                 hand = largest_hand(live, problem.agents)

@@ -14,13 +14,13 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from collabtop.errors import InputError
+from collabtop.validation import require
 
 _OBJECT_STORE = 100 << 20
 """Bytes of shared memory for a Ray of our own: agents send little, and Ray would take a third of the machine's."""
@@ -42,9 +42,8 @@ class Cluster(msgspec.Struct, frozen=True):
 
 
 def require_ray() -> None:
-    """Say in one line what to install where Ray is not there; does not import it, which takes a while."""
-    if sys.modules.get("ray") is None and ("ray" in sys.modules or find_spec("ray") is None):
-        raise InputError("team 'ray' needs Ray, which is not installed: pip install 'collabtop[ray]'")
+    """Check that Ray is installed, without importing it, which takes a while."""
+    require("ray", "ray", what="team 'ray'")
 
 
 def import_ray() -> Any:

@@ -13,11 +13,10 @@ import msgspec
 import numpy as np
 
 from collabtop.arms import Arms
-from collabtop.arms.function import CalledArms
-from collabtop.protocol.agent import Agent, Setup
+from collabtop.protocol.agent import Agent
 from collabtop.protocol.messages import Reply, Request
+from collabtop.protocol.setup import Setup
 from collabtop.runlog.format import Rewards, Sums
-from collabtop.runlog.recorder import RecordedArms, RewardRecorder
 from collabtop.teams.ray.cluster import add_folders
 from collabtop.teams.remote.envelope import open_shared, seal_reply
 from collabtop.teams.remote.history import digest_of
@@ -31,7 +30,7 @@ from collabtop.teams.remote.host_messages import (
     from_bytes,
     to_bytes,
 )
-from collabtop.teams.remote.reports import ReportBuffer
+from collabtop.teams.remote.reports import ReportBuffer, ReportOptions
 
 _Result = TypeVar("_Result")
 
@@ -41,10 +40,8 @@ class HostOptions(msgspec.Struct, frozen=True):
 
     max_concurrent_pulls: int
     """How many of its agents pull at the same time, where pulls are slow."""
-    recorded: bool
-    """Whether rewards drawn are reported."""
-    watched: bool
-    """Whether pulls made are told, for somebody who watches."""
+    reports: ReportOptions
+    """What it reports besides replies."""
 
 
 class AgentHost:
@@ -59,7 +56,7 @@ class AgentHost:
         self._setup = msgspec.msgpack.decode(setup, type=Setup)
         self._options = msgspec.msgpack.decode(options, type=HostOptions)
         self._members: dict[int, tuple[int, Agent]] = {}
-        self._reporter = ReportBuffer(records=self._options.recorded, watched=self._options.watched)
+        self._reporter = ReportBuffer(self._options.reports)
         self._failing = threading.Event()
         self._threads: ThreadPoolExecutor | None = None
 
@@ -74,12 +71,10 @@ class AgentHost:
     def equip(self, arms: Arms) -> None:
         """Take the arms."""
         self._arms = arms
-        self._failures = arms.policy.failures if isinstance(arms, CalledArms) else ""
         if not arms.repeatable and self._options.max_concurrent_pulls > 1:  # simulated pulls are quicker than a thread
             self._threads = ThreadPoolExecutor(self._options.max_concurrent_pulls, thread_name_prefix="collabtop agent")
-        if isinstance(arms, CalledArms):
-            # A function of the user's main script came here by value, and has to go on like that.
-            arms.pack = import_module("ray.cloudpickle").dumps
+        # A function of the user's main script was pickled by value, and has to be pickled like that again.
+        arms.use_pickler(import_module("ray.cloudpickle").dumps)
         arms.open()
 
     def adopt(self, data: bytes) -> bytes:
@@ -95,7 +90,8 @@ class AgentHost:
 
         def take_on(agent: int) -> list[bytes] | Fault:
             try:
-                member = Agent(agent, self._arms_for(known[agent]), self._setup)
+                recorder = self._reporter.recorder(self._arms.failure_mode, known[agent])
+                member = Agent(agent, self._arms, self._setup, recorder)
                 said = [digest_of(seal_reply(member.answer(request), epochs[agent])) for request in asked[agent]]
             except BaseException as error:
                 return fault_of(agent, error)
@@ -147,11 +143,6 @@ class AgentHost:
         self._arms.close()
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
-
-    def _arms_for(self, known: list[Rewards | Sums]) -> Arms:
-        if self._arms.repeatable and not (self._options.recorded or self._options.watched):
-            return self._arms
-        return RecordedArms(self._arms, RewardRecorder(self._reporter, self._reporter.hear, known, self._failures))
 
     def _outcome(self, request: Request) -> Reply | Fault:
         try:

@@ -100,18 +100,18 @@ class HostPool:
         ray: Any,
         hosts: Sequence[Host],
         start_another: Callable[[], Host],
-        book: AgentHistory,
-        inbox: ReportSink,
-        patience: HostTimeouts,
+        history: AgentHistory,
+        reports: ReportSink,
+        timeouts: HostTimeouts,
         transport: TransportStats,
         *,
         is_ours: bool,
-        note: Callable[[Iterable[int], AgentState], None] | None = None,
+        note: Callable[[Iterable[int], AgentState], None],
     ) -> None:
         self._ray, self._hosts, self._start_another = ray, list(hosts), start_another
-        self._book, self._inbox, self._patience, self._transport = book, inbox, patience, transport
+        self._history, self._reports, self._timeouts, self._transport = history, reports, timeouts, transport
         self._is_ours = is_ours
-        self._note = note or (lambda agents, state: None)
+        self._note = note
         self._away: set[int] = set()  # agents whose host was lost, and that are not rebuilt yet
         self._replies: dict[int, SealedReply] = {}
         self._faults: list[Fault] = []
@@ -141,7 +141,7 @@ class HostPool:
         """Pulls and sums of each arm, host by host; None if a host is gone."""
         calls = [host.actor.totals.remote() for host in self._hosts]
         try:
-            totals: list[tuple[bytes, bytes]] = self._ray.get(calls, timeout=self._patience.silence)
+            totals: list[tuple[bytes, bytes]] = self._ray.get(calls, timeout=self._timeouts.silence)
         except self._ray.exceptions.RayError:
             return None
         return totals
@@ -183,7 +183,7 @@ class HostPool:
 
     def _listen(self) -> None:
         waiting = [ref for host in self._hosts for ref in host.awaited()]
-        ready, _ = self._ray.wait(waiting, num_returns=1, timeout=self._patience.beat)
+        ready, _ = self._ray.wait(waiting, num_returns=1, timeout=self._timeouts.beat)
         if ready and len(waiting) > 1:
             ready, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=0)
         for host in list(self._hosts):
@@ -211,19 +211,19 @@ class HostPool:
             raise _Gone("what its host sent did not all arrive")
         silent = monotonic() - host.since
         if host.beat is None:
-            if host.calls and silent >= self._patience.beat:
+            if host.calls and silent >= self._timeouts.beat:
                 host.beat, host.since = host.actor.beat.remote(), monotonic()
-        elif silent > self._patience.silence and not self._is_there_after_all(host):
-            raise _Gone(f"its host gave no sign of life for {self._patience.silence:g} s")
+        elif silent > self._timeouts.silence and not self._is_there_after_all(host):
+            raise _Gone(f"its host gave no sign of life for {self._timeouts.silence:g} s")
 
     def _is_there_after_all(self, host: Host) -> bool:
         """Whether it was this process that slept, and the sign of life is about to come in."""
-        return bool(self._ray.wait([host.beat], timeout=self._patience.beat)[0])
+        return bool(self._ray.wait([host.beat], timeout=self._timeouts.beat)[0])
 
     def _fetch(self, ref: Any) -> bytes:
         errors = self._ray.exceptions
         try:
-            data: bytes = self._ray.get(ref, timeout=self._patience.silence)
+            data: bytes = self._ray.get(ref, timeout=self._timeouts.silence)
         except errors.RayTaskError as error:
             raise ProtocolError(f"a host failed: {error}") from None
         except errors.RayError as error:
@@ -234,7 +234,7 @@ class HostPool:
     # -- what hosts say
 
     def _take(self, host: Host, letter: HostMessage, agents: list[int]) -> None:
-        self._inbox.take(letter.items)
+        self._reports.take(letter.items)
         if isinstance(letter, Heartbeat):
             if letter.is_failing:
                 self._stop()
@@ -244,21 +244,21 @@ class HostPool:
             if letter.forgotten:
                 raise _Gone("its host has lost its state")
             for reply in letter.replies:
-                self._book.answered(reply)
+                self._history.answered(reply)
                 self._replies[reply.agent] = reply
         if self._faults:
             self._stop()
         elif isinstance(letter, AgentsRestored) and not self._stopping:
             for agent in agents:
-                self._book.check(agent, letter.said[agent])
+                self._history.check(agent, letter.said[agent])
             self._note(self._away & set(agents), "here")
             self._away -= set(agents)
-            if again := [agent for agent in agents if self._book.is_waiting(agent)]:
+            if again := [agent for agent in agents if self._history.is_waiting(agent)]:
                 self._transport.repeats += len(again)
                 self._ask(host, again)
 
     def _ask(self, host: Host, agents: list[int]) -> None:
-        data = pack_shared([self._book.latest(agent) for agent in agents])
+        data = pack_shared([self._history.latest(agent) for agent in agents])
         self._transport.bytes += len(data)
         host.call("answer", data, agents)
 
@@ -282,10 +282,10 @@ class HostPool:
             return
         for agent in lost:
             self._losses[agent] += 1
-            if self._losses[agent] > self._patience.recoveries:
+            if self._losses[agent] > self._timeouts.recoveries:
                 raise self._lost(agent, host, why, "lost too often in one exchange")
-            self._book.lose(agent)
-            self._inbox.begin_life(agent)
+            self._history.lose(agent)
+            self._reports.begin_life(agent)
         if not self._hosts:
             try:
                 self._hosts.append(self._start_another())
@@ -299,22 +299,22 @@ class HostPool:
             if not share:
                 continue
             host.agents.update(share)
-            requests = pack_shared([request for agent in share for request in self._book.history(agent)])
-            records = [record for agent in share for record in self._book.records[agent]]
-            adoption = RestoreAgents([(agent, self._book.epochs[agent]) for agent in share], requests, records)
+            requests = pack_shared([request for agent in share for request in self._history.answered_requests(agent)])
+            records = [record for agent in share for record in self._reports.records[agent]]
+            adoption = RestoreAgents([(agent, self._history.epochs[agent]) for agent in share], requests, records)
             data = to_bytes(adoption)
             self._transport.bytes += len(data)
             host.call("adopt", data, share)
 
     def _lost(self, agent: int, host: Host, why: str, last: str) -> AgentLostError:
         doing = "idle"
-        if self._book.is_waiting(agent):
-            request = self._book.latest(agent)
+        if self._history.is_waiting(agent):
+            request = self._history.latest(agent)
             doing = f"answering request {request.number} ({type(wire.decode(request.messages[-1])).__name__})"
         others = f" and {len(host.agents) - 1} others" if len(host.agents) > 1 else ""
         return AgentLostError(
             f"agent {agent}{others} on node {host.node}, process {host.process}, was lost while {doing}: {why}; {last} "
-            f"(recoveries={self._patience.recoveries}). With a checkpoint, resume goes on from there",
+            f"(recoveries={self._timeouts.recoveries}). With a checkpoint, resume goes on from there",
             agent,
             host.node,
         )

@@ -13,13 +13,12 @@ import numpy as np
 
 import collabtop
 from collabtop.arms import Arms
-from collabtop.arms.base import Ints, Reals
-from collabtop.coordination.team import Team
+from collabtop.coordination.team import Batch, Team
 from collabtop.errors import InputError
-from collabtop.protocol.agent import Setup
+from collabtop.protocol.ledger import TransportStats
 from collabtop.protocol.messages import Reply, Request
-from collabtop.runlog.file import RunLog
-from collabtop.runlog.recorder import RecordedArms
+from collabtop.protocol.setup import Setup
+from collabtop.runlog.recorder import RewardRecorder
 from collabtop.teams.ray.cluster import (
     Cluster,
     actor_options,
@@ -85,72 +84,68 @@ class RayTeam(Team):
         self._hosts = None if hosts is None else whole_number("hosts", hosts, 1)
         self._agents_per_host = None if agents_per_host is None else whole_number("agents_per_host", agents_per_host, 1)
         self._resources = _checked_resources(resources)
-        self._pulls_at_once = whole_number("max_concurrent_pulls", max_concurrent_pulls, 1)
+        self._max_concurrent_pulls = whole_number("max_concurrent_pulls", max_concurrent_pulls, 1)
         self._address, self._runtime_env = address, runtime_env
-        self._patience = HostTimeouts(
+        self._timeouts = HostTimeouts(
             positive_number("beat", beat, of="seconds"),
             positive_number("silence", silence, of="seconds"),
             positive_number("start_timeout", start_timeout, of="seconds"),
             whole_number("recoveries", recoveries, 0),
         )
         self._held = ExitStack()
-        self._crew: HostPool | None = None
-        self._log: RunLog | None = None
+        self._pool: HostPool | None = None
+        self._stats = TransportStats()
 
-    def remember(self, log: RunLog) -> None:
-        """Note in this log which agents are being rebuilt."""
-        self._log = log
-
-    def open(self, arms: Arms, setup: Setup) -> None:
+    def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
         """Join or start Ray, find room for the hosts, start them, and bring the agents into them."""
-        source, tape = (arms.source, arms.tape) if isinstance(arms, RecordedArms) else (arms, None)
-        self._n, self._book = setup.problem.n, AgentHistory(self.agents)
-        inbox = ReportSink(self.agents, tape, self._book, repeatable=source.repeatable)
-        options = HostOptions(
-            self._pulls_at_once,
-            recorded=not source.repeatable or (tape is not None and tape.is_kept),
-            watched=tape is not None and tape.is_watched,
-        )
-        cpus = self._resources.get("CPU", 0) * (self._host_count(nodes=1))
+        agents = setup.problem.agents
+        self._n, self._history, self._stats = setup.problem.n, AgentHistory(agents), TransportStats()
+        reports = ReportSink(recorder, agents, repeatable=arms.repeatable)
+        options = HostOptions(self._max_concurrent_pulls, reports.options)
+        cpus = self._resources.get("CPU", 0) * self._host_count(agents, nodes=1)
         cluster = self._held.enter_context(joined_cluster(self._address, cpus))
-        count = self._host_count(nodes=sum(node["Alive"] for node in cluster.ray.nodes()))
-        group = self._held.enter_context(placed(cluster, count, self._resources, self._patience.start))
-        starter = _Starter(cluster, actor_options(group, self._resources, self._runtime_env), source, setup, options)
+        count = self._host_count(agents, nodes=sum(node["Alive"] for node in cluster.ray.nodes()))
+        group = self._held.enter_context(placed(cluster, count, self._resources, self._timeouts.start))
+        starter = _Starter(cluster, actor_options(group, self._resources, self._runtime_env), arms, setup, options)
 
         def start_another() -> Host:
-            return starter.start(1, self._patience.start)[0]
+            return starter.start(1, self._timeouts.start)[0]
 
-        self._crew = HostPool(
+        self._pool = HostPool(
             cluster.ray,
-            starter.start(count, self._patience.start),
+            starter.start(count, self._timeouts.start),
             start_another,
-            self._book,
-            inbox,
-            self._patience,
-            self.meter.transport,
+            self._history,
+            reports,
+            self._timeouts,
+            self._stats,
             is_ours=cluster.is_ours,
-            note=self._log.note_status if self._log is not None else None,
+            note=recorder.note_status,
         )
-        self._crew.settle(range(self.agents))
+        self._pool.settle(range(agents))
 
     def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
         """Ask all hosts at once; what a lost one owes is answered by another."""
-        assert self._crew is not None
-        for sealed in seal_requests(list(requests), self._book.epochs):
-            self._book.asked(sealed)
-        replies = self._crew.exchange(request.agent for request in requests)
+        assert self._pool is not None
+        for sealed in seal_requests(list(requests), self._history.epochs):
+            self._history.asked(sealed)
+        replies = self._pool.exchange(request.agent for request in requests)
         return [replies[request.agent].open() for request in requests]
 
     def close(self) -> None:
         """End the hosts, give back their room, and leave Ray; one that was started here ends."""
-        crew, self._crew, self._log = self._crew, None, None
+        pool, self._pool = self._pool, None
         with self._held:  # left even if a second Ctrl-C comes
-            if crew is not None:
-                crew.close()
+            if pool is not None:
+                pool.close()
 
-    def seen(self) -> list[tuple[Ints, Ints, Reals]] | None:
+    def transport_stats(self) -> TransportStats:
+        """Bytes, repeats and reconnects so far."""
+        return self._stats
+
+    def observed(self) -> Sequence[Batch] | None:
         """What the agents of each host pulled, added up; None if one was lost after the last answer."""
-        totals = None if self._crew is None else self._crew.totals()
+        totals = None if self._pool is None else self._pool.totals()
         if totals is None:
             return None
         arms = np.arange(self._n)
@@ -158,12 +153,12 @@ class RayTeam(Team):
 
     def whereabouts(self) -> list[tuple[str, int, list[int]]]:
         """While a run goes on: node, process and agents of each host."""
-        return [] if self._crew is None else self._crew.whereabouts()
+        return [] if self._pool is None else self._pool.whereabouts()
 
-    def _host_count(self, nodes: int) -> int:
+    def _host_count(self, agents: int, nodes: int) -> int:
         if self._agents_per_host is not None:
-            return -(-self.agents // self._agents_per_host)
-        return min(self.agents, max(2, nodes) if self._hosts is None else self._hosts)
+            return -(-agents // self._agents_per_host)
+        return min(agents, max(2, nodes) if self._hosts is None else self._hosts)
 
 
 class _Starter:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 
 from collabtop.errors import ProtocolError
-from collabtop.runlog.format import Rewards, Sums
 from collabtop.teams.remote.envelope import SealedReply, SealedRequest
 
 
@@ -22,21 +21,19 @@ def digest_of(reply: SealedReply) -> bytes:
 class AgentHistory:
     """What every agent of a run was asked, what it said, what it drew, and which life of it is the present one.
 
-    >>> book = AgentHistory(agents=2)
-    >>> book.asked(SealedRequest(0, 1, 1, (b"what?",)))
+    >>> history = AgentHistory(agents=2)
+    >>> history.asked(SealedRequest(0, 1, 1, (b"what?",)))
     >>> reply = SealedReply(0, 1, 1, 30, b"that")
-    >>> book.answered(reply)
-    >>> book.lose(1)                                   # the next life is epoch 1
-    >>> book.epochs, book.history(1)
+    >>> history.answered(reply)
+    >>> history.lose(1)                                   # the next life is epoch 1
+    >>> history.epochs, history.answered_requests(1)
     ([0, 1], [SealedRequest(epoch=1, agent=1, number=1, messages=(b'what?',))])
-    >>> book.check(1, [digest_of(reply)])
+    >>> history.check(1, [digest_of(reply)])
     """
 
     def __init__(self, agents: int) -> None:
         self.epochs = [0] * agents
         """Which life each agent is in."""
-        self.records: list[list[Rewards | Sums]] = [[] for _ in range(agents)]
-        """Rewards that cannot be drawn again, as far as they were reported."""
         self._asked: list[list[SealedRequest]] = [[] for _ in range(agents)]
         self._said: list[list[bytes]] = [[] for _ in range(agents)]
 
@@ -69,7 +66,7 @@ class AgentHistory:
         """The request that was sent last, for the agent's present life."""
         return self._for_now(self._asked[agent][-1])
 
-    def history(self, agent: int) -> list[SealedRequest]:
+    def answered_requests(self, agent: int) -> list[SealedRequest]:
         """All requests that the agent answered, for its present life."""
         return [self._for_now(request) for request in self._asked[agent][: len(self._said[agent])]]
 

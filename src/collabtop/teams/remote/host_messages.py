@@ -18,52 +18,52 @@ from typing import TypeVar
 
 import msgspec
 
-from collabtop import errors
 from collabtop.arms.draws import Halted
-from collabtop.errors import CollabtopError, ProtocolError, PullError
+from collabtop.errors import CollabtopError, Fields, ProtocolError, PullError, error_fields, rebuild_error
 from collabtop.runlog.format import Rewards, Sums
 from collabtop.teams.remote.envelope import SealedReply
 from collabtop.teams.remote.reports import Item
 
 _INTERRUPTED, _HALTED = "KeyboardInterrupt", "Halted"
-_KINDS = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and name != "PullError"}
 
 
 class Fault(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Why an agent gave no answer."""
+    """The error that kept an agent from answering."""
 
     agent: int
     kind: str
-    said: str
-    candidate: str
+    message: str
+    fields: Fields
+    """What the error carries besides its message (`errors.error_fields`)."""
     trace: str
 
     @property
     def is_halt(self) -> bool:
-        """Whether the agent was only told to stop, so that this is not what went wrong."""
+        """Whether the agent was only stopped because of an error elsewhere."""
         return self.kind == _HALTED
 
     def error(self) -> BaseException:
         """The error to raise for it: the one an agent in this process would raise."""
         if self.kind == _INTERRUPTED:
             return KeyboardInterrupt()
-        kind = _KINDS.get(self.kind)
-        error = PullError(self.said, self.candidate) if kind is None else kind(self.said)
+        error = PullError(self.message, "") if self.is_halt else rebuild_error(self.kind, self.message, self.fields)
         error.add_note(f"where it was raised, by agent {self.agent}:\n{self.trace}")
         return error
 
 
 def fault_of(agent: int, error: BaseException) -> Fault:
-    """What to say of an error that an agent met.
+    """Describe an error that an agent met, for the coordinator to raise.
 
     >>> fault_of(3, ZeroDivisionError("division by zero")).error()
     PullError('a pull of agent 3 raised ZeroDivisionError: division by zero')
     """
-    kind, said = type(error).__name__, str(error)
-    candidate = error.candidate if isinstance(error, PullError) else ""
-    if not isinstance(error, CollabtopError | KeyboardInterrupt | Halted):  # arms of the user's own
-        kind, said = "PullError", f"a pull of agent {agent} raised {kind}: {said}"
-    return Fault(agent, kind, said, candidate, "".join(traceback.format_exception(error)))
+    trace = "".join(traceback.format_exception(error))
+    if isinstance(error, KeyboardInterrupt | Halted):
+        return Fault(agent, type(error).__name__, str(error), {}, trace)
+    if not isinstance(error, CollabtopError):  # from the user's own arms
+        error = PullError(f"a pull of agent {agent} raised {type(error).__name__}: {error}", "")
+    kind, fields = error_fields(error)
+    return Fault(agent, kind, str(error), fields, trace)
 
 
 class RestoreAgents(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

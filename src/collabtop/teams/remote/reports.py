@@ -1,44 +1,64 @@
-"""What hosts of agents tell the coordinator besides replies: the rewards drawn, as they are drawn, and what failed."""
+"""What agents in other processes report besides replies: rewards as they are drawn, and failed attempts."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from collabtop.errors import ProtocolError
 from collabtop.events import Event, PullFailed, PullsMade
-from collabtop.runlog.format import Record, Rewards, Sums
-from collabtop.runlog.recorder import RewardRecorder, pulls_in
-from collabtop.teams.remote.history import AgentHistory
+from collabtop.runlog.format import AgentState, Record, Rewards, Sums
+from collabtop.runlog.recorder import RewardRecorder
 
 Item = Rewards | Sums | PullsMade | PullFailed
 
 
-class ReportBuffer:
-    """At the host: takes in what the agents' tapes say, from any thread, until somebody asks for it."""
+class ReportOptions(msgspec.Struct, frozen=True):
+    """What is reported, besides failed attempts."""
 
-    def __init__(self, *, records: bool, watched: bool) -> None:
-        self._records, self._watched = records, watched
+    rewards: bool
+    """Whether rewards are, since they are logged or cannot be drawn again."""
+    events: bool
+    """Whether pulls are, since there is a listener for events."""
+
+
+class ReportBuffer:
+    """In the agents' process: collects what their recorders record, from any thread, until it is drained."""
+
+    def __init__(self, options: ReportOptions) -> None:
+        self._options = options
         self._lock = threading.Lock()
         self._items: list[Item] = []
         self._drained = 0
 
-    def append(self, record: Record) -> None:
-        """Take in a record of a tape."""
-        if self._records and isinstance(record, Rewards | Sums):
+    def recorder(self, failure_mode: str, records: Sequence[Rewards | Sums] = ()) -> RewardRecorder:
+        """A recorder for an agent; `records` are the rewards that the agent drew in an earlier process."""
+        if not (self._options.rewards or self._options.events):
+            return RewardRecorder(failure_mode=failure_mode)
+        return RewardRecorder(self, self.hear, records, failure_mode)
+
+    def append(self, record: Record, *, sync: bool = False) -> None:
+        """Collect a record."""
+        if self._options.rewards and isinstance(record, Rewards | Sums):
             with self._lock:
                 self._items.append(record)
 
     def note_time(self) -> None:
-        """The coordinator's clock counts, not this one's."""
+        """Do nothing: the coordinator's clock counts."""
+
+    def note_status(self, agents: Iterable[int], state: AgentState) -> None:
+        """Do nothing: the coordinator knows which agents it reaches."""
 
     def hear(self, event: Event) -> None:
-        """Take in an event of a tape; failed attempts are counted whether or not somebody watches."""
-        if isinstance(event, PullFailed) or (self._watched and isinstance(event, PullsMade)):
+        """Collect an event; failed attempts are counted whether or not there is a listener."""
+        if isinstance(event, PullFailed) or (self._options.events and isinstance(event, PullsMade)):
             with self._lock:
                 self._items.append(event)
 
     def drain(self) -> tuple[int, list[Item]]:
-        """All since the last time, and which time this is: several may ask, and rewards have an order."""
+        """The number of this report, and everything since the last one: rewards have an order."""
         with self._lock:
             items, self._items = self._items, []
             self._drained += 1
@@ -46,48 +66,51 @@ class ReportBuffer:
 
 
 class ReportSink:
-    """At the coordinator: puts reports onto the run's tape, each pull once, however often its agent is rebuilt."""
+    """At the coordinator: passes reports to the run's recorder, each pull once, however often an agent is rebuilt."""
 
-    def __init__(self, agents: int, tape: RewardRecorder | None, book: AgentHistory, *, repeatable: bool) -> None:
-        self._tape, self._book, self._repeatable = tape, book, repeatable
-        self._kept = [0] * agents  # pulls of each agent whose rewards are here
-        self._told = [0] * agents  # pulls of each agent that were told
-        self._in_this_life = [0] * agents  # the same, as its present life tells them
-        if tape is not None:
-            for agent, records in tape.known_by_agent().items():
-                book.records[agent] = list(records)
-                self._kept[agent] = sum(pulls_in(record) for record in records)
+    def __init__(self, recorder: RewardRecorder, agents: int, *, repeatable: bool) -> None:
+        self.options = ReportOptions(rewards=recorder.is_logged or not repeatable, events=recorder.is_watched)
+        """What the agents have to report."""
+        self.records: list[list[Rewards | Sums]] = [[] for _ in range(agents)]
+        """Rewards of each agent that cannot be drawn again."""
+        self._recorder, self._repeatable = recorder, repeatable
+        self._recorded = [0] * agents  # pulls of each agent whose rewards are here
+        self._published = [0] * agents  # pulls of each agent that were published
+        self._in_this_life = [0] * agents  # the same, as the agent's present life reports them
+        for agent, records in recorder.records_by_agent().items():
+            self.records[agent] = records
+            self._recorded[agent] = sum(record.pulls for record in records)
 
     def begin_life(self, agent: int) -> None:
-        """The agent begins again, and tells its pulls from the first one on."""
+        """The agent starts again, and reports its pulls from the first one on."""
         self._in_this_life[agent] = 0
 
-    def take(self, items: list[Item]) -> None:
-        """Take in what a host reported, in order."""
+    def take(self, items: Iterable[Item]) -> None:
+        """Take in a report, in order."""
         for item in items:
             if isinstance(item, Rewards | Sums):
-                self._keep(item)
+                self._record(item)
             elif isinstance(item, PullsMade):
-                self._tell(item)
-            elif self._tape is not None:
-                self._tape.hear_of_failure(item)
+                self._publish(item)
+            else:
+                self._recorder.add_failure(item)
 
-    def _keep(self, record: Rewards | Sums) -> None:
+    def _record(self, record: Rewards | Sums) -> None:
         agent = record.agent
-        if record.first < self._kept[agent]:  # simulated rewards, drawn once more by a rebuilt agent
+        if record.first < self._recorded[agent]:  # simulated rewards, drawn once more by a rebuilt agent
             return
-        if record.first > self._kept[agent]:
-            raise ProtocolError(f"agent {agent}'s pulls {self._kept[agent]} to {record.first - 1} were not reported")
-        self._kept[agent] += pulls_in(record)
+        if record.first > self._recorded[agent]:
+            missing = f"{self._recorded[agent]} to {record.first - 1}"
+            raise ProtocolError(f"pulls {missing} of agent {agent} were not reported")
+        self._recorded[agent] += record.pulls
         if not self._repeatable:
-            self._book.records[agent].append(record)
-        if self._tape is not None:
-            self._tape.take_in(record)
+            self.records[agent].append(record)
+        self._recorder.add_record(record)
 
-    def _tell(self, event: PullsMade) -> None:
+    def _publish(self, event: PullsMade) -> None:
         agent = event.agent
         self._in_this_life[agent] += event.pulls
-        fresh = min(event.pulls, self._in_this_life[agent] - self._told[agent])
-        if fresh > 0 and self._tape is not None:
-            self._told[agent] += fresh
-            self._tape.tell(PullsMade(agent, fresh, event.recalled))
+        fresh = min(event.pulls, self._in_this_life[agent] - self._published[agent])
+        if fresh > 0:
+            self._published[agent] += fresh
+            self._recorder.publish(PullsMade(agent, fresh, event.recalled))

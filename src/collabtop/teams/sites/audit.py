@@ -14,6 +14,7 @@ import numpy as np
 
 from collabtop.errors import FileError, reason
 from collabtop.protocol import wire
+from collabtop.protocol.messages import kind_of
 from collabtop.protocol.packing import Packed
 from collabtop.runlog.file import owner_only, write_all
 from collabtop.teams.sites.frames import Answer, FromSite
@@ -63,7 +64,7 @@ def readable(frame: FromSite) -> dict[str, Any]:
     message = wire.decode(sealed.answer)
     fields = {name: _plain(value) for name, value in msgspec.structs.asdict(message).items() if name != "free"}
     envelope = {"agent": sealed.agent, "number": sealed.number, "pulls": sealed.pulls}
-    return {"frame": "Answer", **envelope, "kind": type(message).__name__, **fields}
+    return {"frame": "Answer", **envelope, "kind": kind_of(type(message)), **fields}
 
 
 def _plain(value: Any) -> Any:

@@ -15,7 +15,6 @@ import grpc
 import grpc.aio
 
 from collabtop.arms import Arms
-from collabtop.arms.function import CalledArms
 from collabtop.errors import ProtocolError, PullError, SiteError
 from collabtop.protocol.messages import Reply
 from collabtop.teams.remote.envelope import SealedRequest, seal_reply
@@ -242,9 +241,8 @@ class SiteClient:
             await call.done_writing()
             await _ended(call)
             raise error
-        failures = self._arms.policy.failures if isinstance(self._arms, CalledArms) else ""
         self._journal = await asyncio.to_thread(
-            Journal, self._folder, welcome.run, welcome.setup, welcome.agents, self._arms, self._min_batch, failures
+            Journal, self._folder, welcome.run, welcome.setup, welcome.agents, self._arms, self._min_batch
         )
         self._threads = {number: AgentThread(agent) for number, agent in self._journal.agents.items()}
         self._welcome, self.run = welcome, welcome.run

@@ -11,9 +11,9 @@ import grpc
 import grpc.aio
 import msgspec
 
-from collabtop.protocol.agent import Setup
 from collabtop.protocol.ledger import TransportStats
 from collabtop.protocol.messages import Reply, Request
+from collabtop.protocol.setup import Setup
 from collabtop.teams.sites.frames import FromCoordinator, FromSite, Joiner, encode, pieces, read_from_site
 
 FRAMING = 5

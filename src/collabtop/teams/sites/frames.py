@@ -27,7 +27,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from collabtop.errors import InputError, ProtocolError
-from collabtop.protocol.agent import Setup
+from collabtop.protocol.setup import Setup
 from collabtop.teams.remote.envelope import SealedReply, SealedRequest
 
 VERSION = 1

@@ -11,11 +11,12 @@ import msgspec
 
 from collabtop.arms import Arms
 from collabtop.errors import FileError, ProtocolError, reason
-from collabtop.protocol.agent import Agent, Setup
+from collabtop.protocol.agent import Agent
 from collabtop.protocol.messages import Reply, Request
+from collabtop.protocol.setup import Setup
 from collabtop.runlog.file import RunLog
 from collabtop.runlog.format import Exchange, JournalHeader
-from collabtop.runlog.recorder import RecordedArms, RewardRecorder
+from collabtop.runlog.recorder import RewardRecorder
 from collabtop.teams.logging_team import as_record, requests_in
 from collabtop.teams.sites.min_batch import check_batch
 from collabtop.teams.sites.validation import PublicState
@@ -68,7 +69,6 @@ class Journal:
         agents: Sequence[int],
         arms: Arms,
         min_batch: int,
-        failures: str,
     ) -> None:
         visit = JournalHeader(
             run, msgspec.msgpack.encode(setup), tuple(agents), arms.fingerprint(), secrets.randbits(62)
@@ -82,11 +82,10 @@ class Journal:
                 self._log.append(visit, sync=True)
             self.life = visit.life
             """Drawn when the journal began."""
-            tape = RewardRecorder(self._log, None, records, failures)
-            recorded = RecordedArms(arms, tape)
+            recorder = RewardRecorder(self._log, None, records, arms.failure_mode)
             self.agents = {
                 number: JournalledAgent(
-                    Agent(number, recorded, setup),
+                    Agent(number, arms, setup, recorder),
                     PublicState(number, setup.problem),
                     min_batch,
                     self._log,

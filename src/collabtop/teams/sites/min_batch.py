@@ -10,9 +10,10 @@ from collabtop.algorithms.registry import available_algorithms, make_algorithm
 from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Ints, Reals
 from collabtop.arms.draws import coordinator_rng
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import ProtocolError
-from collabtop.protocol.agent import Setup
 from collabtop.protocol.messages import Prune, Pull, PullHand, PullOpen, Reply, Request
+from collabtop.protocol.setup import Setup
 from collabtop.teams.local import LocalTeam
 
 
@@ -91,6 +92,7 @@ def rehearsed_smallest_batch(setup: Setup) -> int | None:
         algorithm = make_algorithm(setup.algorithm, **setup.options)
         algorithm.check(problem)
         if problem.horizon >= algorithm.smallest_horizon(problem):
-            team.start(_AnyArms(problem.n), Setup(problem, setup.seed))
-            algorithm.run(team, problem, coordinator_rng(setup.seed))
+            coordinator = Coordinator(team, Setup(problem, setup.seed))
+            coordinator.open(_AnyArms(problem.n))
+            algorithm.run(coordinator, problem, coordinator_rng(setup.seed))
     return team.smallest

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from collabtop.arms import Arms, PullPolicy
-from collabtop.arms.function import CalledArms, Pull, as_arms
+from collabtop.arms.function import Pull, as_arms
 from collabtop.errors import FileError, InputError
 from collabtop.teams.sites.audit import Audit
 from collabtop.teams.sites.extra import needs_sites_extra
@@ -105,7 +105,7 @@ def join(
 
 
 def _checked_arms(arms: Arms, min_batch: int) -> Arms:
-    if min_batch > 1 and isinstance(arms, CalledArms) and arms.policy.failures == "skip":
+    if min_batch > 1 and arms.failure_mode == "skip":
         raise InputError(
             "failures is 'skip', but then a mean may be over fewer pulls than were made: use 'zero' or 'raise', or "
             "min_batch=1"

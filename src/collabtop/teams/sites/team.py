@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from threading import Lock
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
@@ -16,10 +16,11 @@ from collabtop.arms.base import Ints, Reals
 from collabtop.coordination.team import Team
 from collabtop.errors import FileError, InputError, ProtocolError
 from collabtop.events import Event, Listening, OnEvent, SiteChanged
-from collabtop.protocol.agent import Setup
+from collabtop.protocol.ledger import TransportStats
 from collabtop.protocol.messages import Reply, Request
-from collabtop.runlog.file import RunLog
+from collabtop.protocol.setup import Setup
 from collabtop.runlog.format import AgentState, Exchange, RemoteRun
+from collabtop.runlog.recorder import RewardRecorder
 from collabtop.teams.logging_team import replies_in, requests_in
 from collabtop.teams.sites.certificates import check_site_name
 from collabtop.teams.sites.extra import needs_sites_extra
@@ -113,10 +114,11 @@ class SitesTeam(Team):
         self.tolerates_loss = on_lost == "go-on"
         self._timeouts = SiteTimeouts(wait, grace, answer_within, keepalive, self.tolerates_loss)
         self._on_event = on_event
-        self._log: RunLog | None = None
+        self._recorder = RewardRecorder()
+        self._stats = TransportStats()
         self._loop: LoopThread | None = None
         self._taken: Port | None = None
-        self._coordinator: SiteServer | None = None
+        self._server: SiteServer | None = None
         self._taking = Lock()
         self._listen = host_and_port("listen", listen)
 
@@ -148,11 +150,7 @@ class SitesTeam(Team):
                 self._listen = host, self._taken.number
             return self._taken
 
-    def remember(self, log: RunLog) -> None:
-        """Go on with the run of this log."""
-        self._log = log
-
-    def open(self, arms: Arms, setup: Setup) -> None:
+    def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
         """Open the port; sites may come from now on."""
         from collabtop.teams.sites.connections import RunOffer
         from collabtop.teams.sites.server import SiteServer
@@ -160,48 +158,54 @@ class SitesTeam(Team):
         agents = sum(count for _, count in self._sites)
         if agents != setup.problem.agents:
             raise InputError(f"agents is {setup.problem.agents}, but the sites have {agents} agents in all")
+        self._recorder, self._stats = recorder, TransportStats()
         run, states = self._run_id(), [PublicState(agent, setup.problem) for agent in range(agents)]
         lost, logged = self._recall(states)
-        self._note(set(range(agents)) - lost, "away")  # until they dial in
+        recorder.note_status(set(range(agents)) - lost, "away")  # until they dial in
         port = self._take_port()
         assert self._loop is not None
-        self._coordinator = SiteServer(
+        self._server = SiteServer(
             self._sites,
             RunOffer(run, setup, labels_fingerprint(arms), arms.label),
             states,
             self._timeouts,
-            self.meter.transport,
+            self._stats,
             self._hear,
             lost,
             under_way=logged + 1,
         )
-        self._loop.run(self._coordinator.start(port))
+        self._loop.run(self._server.start(port))
         if self._on_event is not None:
             self._on_event(Listening(f"{self._listen[0]}:{self.port}"))
 
     def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
         """Ask the sites, and wait."""
         assert self._loop is not None
-        assert self._coordinator is not None
-        return self._loop.run(self._coordinator.exchange(requests))
+        assert self._server is not None
+        return self._loop.run(self._server.exchange(requests))
 
     def finish(self) -> None:
         """Tell the sites, and wait some time for those that are just coming back."""
-        if self._loop is not None and self._coordinator is not None:
-            self._loop.run(self._coordinator.dismiss())
+        if self._loop is not None and self._server is not None:
+            self._loop.run(self._server.dismiss())
 
     def close(self) -> None:
         """Close the port. Sites that were not told that all is done wait for a coordinator to come back."""
-        self._log, loop, port = None, self._loop, self._taken
+        loop, port = self._loop, self._taken
+        self._recorder = RewardRecorder()  # what happens from now on is not logged
         if loop is not None and port is not None:
             self._loop = self._taken = None
-            if self._coordinator is not None:
-                self._coordinator.fall_silent()
-                self._coordinator = None
+            if self._server is not None:
+                self._server.fall_silent()
+                self._server = None
             try:
                 loop.run(port.close())
             finally:  # Ctrl-C in this wait must not keep the thread
                 loop.close()
+
+    def transport_stats(self) -> TransportStats:
+        """Bytes, repeats, refusals and reconnects so far."""
+        return self._stats
 
     def __enter__(self) -> Self:
         return self
@@ -213,14 +217,9 @@ class SitesTeam(Team):
         """A site comes or goes: those who watch the log are told, and whoever asked to be."""
         if isinstance(event, SiteChanged):
             states: dict[str, AgentState] = {"here": "here", "back": "here", "gone": "away", "lost": "lost"}
-            self._note(self._agents_of(event.site), states[event.state])
+            self._recorder.note_status(self._agents_of(event.site), states[event.state])
         if self._on_event is not None:
             self._on_event(event)
-
-    def _note(self, agents: Iterable[int], state: AgentState) -> None:
-        log = self._log
-        if log is not None:
-            log.note_status(agents, state)
 
     def _agents_of(self, site: str) -> range:
         place = next(place for place, (name, _) in enumerate(self._sites) if name == site)
@@ -229,12 +228,10 @@ class SitesTeam(Team):
 
     def _run_id(self) -> str:
         """The id in the log, or a new one."""
-        records = [] if self._log is None else self._log.records
-        known = next((it for it in records if isinstance(it, RemoteRun)), None)
+        known = next((record for record in self._recorder.records if isinstance(record, RemoteRun)), None)
         if known is None:
             known = RemoteRun(secrets.token_hex(16), self._sites)
-            if self._log is not None:
-                self._log.append(known, sync=True)
+            self._recorder.append(known)
         if known.sites != self._sites:
             raise FileError("the log is of a run with other sites, or with the same ones in another order")
         return known.id
@@ -243,7 +240,7 @@ class SitesTeam(Team):
         """Take in the exchanges of the log; the agents that were lost in them, and the last one's number."""
         lost: set[int] = set()
         last = 0
-        for record in [] if self._log is None else self._log.records:
+        for record in self._recorder.records:
             if isinstance(record, Exchange):
                 last = max(last, record.number)
                 replies = {reply.agent: reply for reply in replies_in(record)}

@@ -20,7 +20,7 @@ export function duration(seconds) {
   return minutes < 60 ? `${minutes} min ${all % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-// Wilson's 95% interval, as `collabtop.report.result_table.interval` has it.
+// The 95% Wilson interval; must match `collabtop.stats.wilson_interval`.
 export function interval(value, pulls) {
   const share = (Z * Z) / pulls;
   const middle = (value + share / 2) / (1 + share);

@@ -1,4 +1,4 @@
-"""T2 on made-up words: what holds, what does not, and what cannot be told."""
+"""T2 on made-up words: what holds, what does not hold, and what is undecided."""
 
 import math
 
@@ -6,7 +6,7 @@ import pytest
 
 import collabtop as ct
 from collabtop.reproduction.evidence import PRINTED, PRINTED_NON_IID, Growth, LocalRuns, RoundCost
-from collabtop.reproduction.word_growth import Cost, bounded_by, growth_exponents, t2
+from collabtop.reproduction.growth_verdict import Cost, bounded_by, growth_exponents, t2
 from tests.support.made_up_evidence import made_up_evidence, made_up_rows
 
 
@@ -15,12 +15,12 @@ def evidence():
     return made_up_evidence
 
 
-def just_so(n, k, m):
-    """What is multiplied with words that are as the paper says."""
+def unchanged(n, k, m):
+    """The factor for words that agree with the paper."""
     return 1.0
 
 
-def growth(*, total=just_so, step=just_so, shared_at=None, local=()):
+def growth(*, total=unchanged, step=unchanged, shared_at=None, local=()):
     """Words of 3 (K log^2 n + m) and 2 K n log n; steps of 4, 6 and 5 K log n, the last times `step`."""
     rows, rounds, sizes = [], [], {}
     for power in (12, 14, 16, 18, 20):
@@ -32,7 +32,7 @@ def growth(*, total=just_so, step=just_so, shared_at=None, local=()):
             unit, first = k * power, "shared" if shared_at == n else "local"
             rounds.append(RoundCost(n, k, m, 10**6, 0, 0, first, n, 6 * unit, 4 * unit))
             rounds.append(RoundCost(n, k, m, 10**6, 0, 1, "shared", 64, round(5 * unit * step(n, k, m)), 0))
-            rounds.append(RoundCost(n, k, m, 10**6, 0, 2, "shared", 4, 4, 0))  # cheap: does not hide a dear one
+            rounds.append(RoundCost(n, k, m, 10**6, 0, 2, "shared", 4, 4, 0))  # cheap: must not hide an expensive one
             rows += made_up_rows(PRINTED_NON_IID, name, m, k, 10**6, wrong=0, runs=2, words=2 * k * n * power)
     return Growth(tuple(ct.StudyTable(rows).points()), sizes, tuple(rounds), local)
 
@@ -44,7 +44,7 @@ def test_t2_holds_with_its_constants(evidence):
     assert "CollabTopIID: 3.00 (K log2(n)^2 + m) fitted" in text
     assert "CollabTopNIID: 2.00 K n log2(n) fitted" in text
     assert "LocalElim: 6.00 K log2(n) fitted" in text
-    assert "CollabSearch, both of a round: 4.00 K log2(n) fitted" in text
+    assert "CollabSearch, both calls of a round: 4.00 K log2(n) fitted" in text
     assert "GlobalElim: 5.00 K log2(n) fitted" in text
     assert "Runs of CollabTopIID with a local phase at n = 588: 100% at K = 10, 0% at K = 50" in text
 
@@ -58,9 +58,9 @@ def test_t2_holds_with_its_constants(evidence):
         (lambda n, k, m: k / math.log2(n), "does not hold"),
         (lambda n, k, m: math.log2(1 + k), "does not hold"),
         (lambda n, k, m: math.log2(1 + m), "does not hold"),
-        (lambda n, k, m: 1 + k / 50, "does not hold"),  # hardly seen but at the far end
+        (lambda n, k, m: 1 + k / 50, "does not hold"),  # visible only at the largest K
         (lambda n, k, m: math.log2(k) / math.log2(n), "undecided"),  # at most 1 while K <= n
-        (lambda n, k, m: 1 - 1 / k, "holds"),  # rises towards a constant
+        (lambda n, k, m: 1 - 1 / k, "holds"),  # approaches a constant
         (lambda n, k, m: 1 / math.log2(n), "holds"),
     ],
 )
@@ -71,7 +71,7 @@ def test_t2_is_judged_by_how_the_constant_grows_along_each_axis(evidence, factor
     assert next(line for line in statement.found if line.startswith("GlobalElim")).endswith(f"({verdict})")
 
 
-def test_a_growth_that_chance_could_have_made_is_undecided():
+def test_growth_within_sampling_noise_is_undecided():
     costs = [
         Cost(2**power, k, 1, 100, (1 + 0.5 * ((power + k) % 4)) * k, k)
         for power in (12, 14, 16, 18, 20) for k in (2, 9, 51)
@@ -81,7 +81,7 @@ def test_a_growth_that_chance_could_have_made_is_undecided():
     assert bounded_by(costs, "K")[1] == "undecided"
 
 
-def test_a_longer_horizon_may_take_fewer_words_without_passing_for_growth():
+def test_fewer_words_at_a_longer_horizon_do_not_count_as_growth():
     costs = [
         Cost(2**power, k, m, horizon, k * (3 if horizon == k * 2**power else 2), k)
         for power in (12, 16, 20) for k in (2, 10, 50) for m in (1, 64)
@@ -92,20 +92,23 @@ def test_a_longer_horizon_may_take_fewer_words_without_passing_for_growth():
 
 def test_t2_does_not_hold_where_a_large_round_is_out_of_balance(evidence):
     statement = t2(evidence(growth=growth(shared_at=2**20)))
-    assert any(line.endswith(" 6 found the partition out of balance (does not hold)") for line in statement.found)
+    assert any(
+        line.startswith("The partition was out of balance in 6 of ") and line.endswith(" (does not hold)")
+        for line in statement.found
+    )
     assert statement.verdict == "does not hold"
 
 
-def test_t2_is_undecided_without_the_deeper_study(evidence):
+def test_t2_is_undecided_without_the_deep_study(evidence):
     assert t2(evidence()).verdict == "undecided"
     assert "--deep" in t2(evidence()).why
 
 
-def test_one_size_does_not_tell_how_a_cost_grows():
+def test_one_size_does_not_show_how_a_cost_grows():
     one_n = [Cost(8, k, 1, 100, 3.0 * k, k) for k in (2, 10, 50)]
     assert bounded_by(one_n, "K")[1] == "undecided"
     assert bounded_by(one_n[:1], "K") == (
-        "3.00 K fitted, 3.00 K at most; too few sizes to tell how it grows",
+        "3.00 K fitted, 3.00 K at most; too few sizes to measure the growth",
         "undecided",
     )
-    assert bounded_by([], "K") == ("nothing measured", "undecided")
+    assert bounded_by([], "K") == ("no measurements", "undecided")

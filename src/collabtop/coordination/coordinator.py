@@ -1,0 +1,187 @@
+"""The coordinator: what an algorithm talks to. It asks agents through a team and counts every message."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from time import perf_counter
+from typing import TypeVar, final
+
+import msgspec
+
+from collabtop.arms import Arms
+from collabtop.coordination.scoreboard import Estimates, Scoreboard
+from collabtop.coordination.team import Batch, Team
+from collabtop.errors import AgentsGoneError, ProtocolError
+from collabtop.events import Exchanged, RoundBegan
+from collabtop.protocol.ledger import Ledger, Meter, Round
+from collabtop.protocol.messages import Message, Reply, Request, kind_of
+from collabtop.protocol.setup import Setup
+from collabtop.runlog.recorder import RewardRecorder
+
+Answer = TypeVar("Answer", bound=Message)
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a run led to: verdicts, costs, and agents lost on the way."""
+
+    estimates: Estimates
+    rounds: tuple[Round, ...]
+    ledger: Ledger
+    lost: tuple[int, ...] = ()
+    """Agents that were lost for good."""
+
+
+@final
+class Coordinator:
+    """Asks agents, counts every message, and keeps what was learnt on its scoreboard.
+
+    An algorithm uses `agents`, `present`, `scoreboard`, `time_left`, `begin_round`, `tell_all`, `tell`, `ask_all`,
+    `ask` and `ask_present`. Where the agents run is up to the team.
+
+    >>> import numpy as np, collabtop as ct
+    >>> from collabtop.protocol.messages import Means, Pull
+    >>> from collabtop.protocol.setup import Setup
+    >>> coordinator = Coordinator(ct.LocalTeam(), Setup(ct.Problem(n=2, m=1, agents=2, horizon=20), seed=1))
+    >>> coordinator.open(ct.BernoulliArms([1.0, 0.0]))
+    >>> coordinator.begin_round("shared", live=2)
+    >>> [answer.means.tolist() for answer in coordinator.ask_all(Pull(None, np.array([5]), free=("times",)), Means)]
+    [[1.0, 0.0], [1.0, 0.0]]
+    >>> coordinator.meter.ledger().words
+    4
+    """
+
+    def __init__(self, team: Team, setup: Setup, recorder: RewardRecorder | None = None) -> None:
+        self.agents = setup.problem.agents
+        """Number of agents (the paper's K)."""
+        self.lost: frozenset[int] = frozenset()
+        """Agents that are lost for good."""
+        self.scoreboard = Scoreboard(setup.problem.n)
+        """What was learnt about each arm; the algorithm writes it."""
+        self.meter = Meter(self.agents, setup.problem.horizon)
+        self._team, self._setup, self._recorder = team, setup, recorder or RewardRecorder()
+        self._number = 0
+        self._seconds = 0.0
+        self._outgoing: list[list[Message]] = [[] for _ in range(self.agents)]
+
+    def open(self, arms: Arms) -> None:
+        """Start the agents."""
+        self._team.open(arms, self._setup, self._recorder)
+
+    # -- what an algorithm uses
+
+    @property
+    def present(self) -> list[int]:
+        """The agents that are not lost."""
+        everyone = range(self.agents)
+        return [agent for agent in everyone if agent not in self.lost] if self.lost else list(everyone)
+
+    @property
+    def tolerates_loss(self) -> bool:
+        """Whether the run continues when agents are lost for good."""
+        return self._team.tolerates_loss
+
+    @property
+    def time_left(self) -> int:
+        """Time steps until the horizon."""
+        return self.meter.time_left
+
+    def begin_round(self, phase: str, live: int) -> None:
+        """Begin a round of this phase, with so many arms still open."""
+        self.meter.begin_round(phase, live)
+        if self._recorder.is_watched:
+            self._recorder.publish(RoundBegan(len(self.meter.rounds()) - 1, phase, live))
+
+    def tell_all(self, message: Message) -> None:
+        """Send every agent a message that needs no answer; it travels with the next question."""
+        present = self.present
+        self.meter.count("down", [message], copies=len(present))
+        for agent in present:
+            self._outgoing[agent].append(message)
+
+    def tell(self, messages: Mapping[int, Message]) -> None:
+        """Send each of these agents a message that needs no answer; it travels with the next question to it."""
+        self.meter.count("down", messages.values())
+        for agent, message in messages.items():
+            self._outgoing[agent].append(message)
+
+    def ask_all(self, message: Message, expect: type[Answer]) -> list[Answer]:
+        """Ask every agent the same question and wait for the answers, agent 0's first."""
+        present = self.present
+        self.meter.count("down", [message], copies=len(present))
+        return list(self._complete(self._exchange([(agent, message) for agent in present], expect), present).values())
+
+    def ask(self, messages: Mapping[int, Message], expect: type[Answer]) -> dict[int, Answer]:
+        """Ask each of these agents a question, and wait for all answers."""
+        return self._complete(self.ask_present(messages, expect), messages)
+
+    def ask_present(self, messages: Mapping[int, Message], expect: type[Answer]) -> dict[int, Answer]:
+        """Ask each of these agents a question; the answers leave out agents that are lost for good by now."""
+        self.meter.count("down", messages.values())
+        return self._exchange(list(messages.items()), expect)
+
+    # -- what a run uses
+
+    def outcome(self) -> Outcome:
+        """What the run led to so far."""
+        stats = msgspec.structs.replace(self._team.transport_stats(), seconds=self._seconds)
+        return Outcome(
+            estimates=self.scoreboard.verdict(mirrored=self._setup.mirrored),
+            rounds=self.meter.rounds(),
+            ledger=self.meter.ledger(stats),
+            lost=tuple(sorted(self.lost)),
+        )
+
+    def observed(self) -> Sequence[Batch] | None:
+        """All batches of pulls, on teams that share memory with their agents; for looking at, never for deciding."""
+        return self._team.observed()
+
+    # -- one exchange
+
+    def _complete(self, answers: dict[int, Answer], asked: Collection[int]) -> dict[int, Answer]:
+        if len(answers) < len(asked):
+            gone = frozenset(asked) - answers.keys()
+            raise AgentsGoneError(f"{len(gone)} agents are lost for good, but this step needs all of them", gone)
+        return answers
+
+    def _exchange(self, questions: list[tuple[int, Message]], expect: type[Answer]) -> dict[int, Answer]:
+        self._number += 1
+        requests = [self._request(agent, question) for agent, question in questions]
+        began = perf_counter()
+        replies = list(self._team.deliver(requests))
+        self._seconds += perf_counter() - began
+        if len(replies) != len(requests) and self._team.tolerates_loss:
+            requests = self._without_lost(requests, replies)
+        if len(replies) != len(requests):
+            raise ProtocolError(f"{len(requests)} agents were asked, {len(replies)} replied")
+        answers = {
+            request.agent: _checked_answer(request, reply, expect)
+            for request, reply in zip(requests, replies, strict=True)
+        }
+        self.meter.count_replies(replies)
+        self._publish_exchange()
+        return answers
+
+    def _request(self, agent: int, question: Message) -> Request:
+        outgoing = self._outgoing[agent]
+        messages = (*outgoing, question) if outgoing else (question,)
+        outgoing.clear()
+        return Request(agent, self._number, messages)
+
+    def _without_lost(self, requests: list[Request], replies: list[Reply]) -> list[Request]:
+        """The requests that were answered; the agents of the others are lost."""
+        replied = {reply.agent for reply in replies}
+        self.lost |= {request.agent for request in requests} - replied
+        return [request for request in requests if request.agent in replied]
+
+    def _publish_exchange(self) -> None:
+        if self._recorder.is_watched:
+            ledger, pulls = self.meter.ledger(), sum(counted.pulls for counted in self.meter.rounds())
+            self._recorder.publish(Exchanged(self._number, self.meter.time, pulls, ledger.words, ledger.bits))
+
+
+def _checked_answer(request: Request, reply: Reply, expect: type[Answer]) -> Answer:
+    if reply.agent != request.agent or reply.number != request.number:
+        raise ProtocolError(f"agent {request.agent} was asked, agent {reply.agent} replied")
+    if not isinstance(reply.answer, expect):
+        raise ProtocolError(f"agent {reply.agent} sent {kind_of(type(reply.answer))}, not {kind_of(expect)}")
+    return reply.answer

@@ -1,0 +1,173 @@
+"""What a run is: all of its arguments, checked before anything is pulled."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import msgspec
+
+from collabtop.algorithms.base import Algorithm
+from collabtop.algorithms.default import choose
+from collabtop.arms import Arms, PullPolicy
+from collabtop.arms.function import Pull, as_arms
+from collabtop.coordination.team import Team
+from collabtop.errors import HorizonError, InputError, SettingError
+from collabtop.problem import Problem
+from collabtop.protocol.setup import Setup
+from collabtop.runs.budget import Cost, costs_of, horizon_for
+from collabtop.teams.local import LocalTeam
+from collabtop.teams.ray.team import RayTeam
+from collabtop.teams.threads import ThreadsTeam
+from collabtop.validation import positive_number, whole_number
+
+DEFAULT_MAX_HORIZON = 10_000_000
+"""The limit of a run with a confidence, if none is given: arms that tie are never separated."""
+
+_MOST_AGENTS = 10**6
+_MOST_PULLS = 10**15  # of all agents together: as floats, sums of rewards are exact up to nine times that
+
+
+class RunSpec(msgspec.Struct, frozen=True):
+    """A run whose arguments are valid."""
+
+    arms: Arms
+    problem: Problem
+    algorithm: Algorithm
+    why: str
+    """Why this algorithm."""
+    seed: int
+    team: Team
+    budget: float | None = None
+    costs: tuple[float, ...] | None = None
+    """The price of a pull of each candidate, if the run has a budget."""
+
+    def __post_init__(self) -> None:
+        check_setting(self.algorithm, self.arms, self.problem)
+        _check_horizon(self.algorithm, self.problem)
+
+    @property
+    def setup(self) -> Setup:
+        """What the agents get before the run."""
+        problem, algorithm = self.problem, self.algorithm
+        return Setup(problem.inner, self.seed, problem.mirrored, algorithm.title, algorithm.options)
+
+
+def make_spec(
+    arms: Any,
+    m: int,
+    *,
+    agents: int | None = None,
+    horizon: int | None = None,
+    budget: float | None = None,
+    cost: Cost | None = None,
+    confidence: float | None = None,
+    tolerance: float = 0.0,
+    max_horizon: int | None = None,
+    pull: Pull | None = None,
+    policy: PullPolicy | None = None,
+    algorithm: str | Algorithm = "auto",
+    options: dict[str, Any] | None = None,
+    seed: int | None = None,
+    team: str | Team = "local",
+) -> RunSpec:
+    """Check the arguments of `identify`, fill in what was left out, and choose the algorithm."""
+    arms = as_arms(arms, pull, policy)
+    _check_limit(horizon, budget, cost, confidence, tolerance, max_horizon)
+    chosen, why = choose(algorithm, options or {}, arms, confidence, tolerance)
+    seed = secrets.randbits(63) if seed is None else whole_number("seed", seed, least=0)
+    costs = None
+    if budget is not None:
+        budget, costs = positive_number("budget", budget), costs_of(arms, cost)
+        unlimited = make_problem(arms, m, agents, 1)
+        check_setting(chosen, arms, unlimited)
+        horizon = horizon_for(chosen, unlimited, budget, costs)
+    elif horizon is None:
+        limit = DEFAULT_MAX_HORIZON if max_horizon is None else max_horizon
+        horizon = whole_number("max_horizon", limit, least=1, most=_MOST_PULLS)
+    problem = make_problem(arms, m, agents, horizon)
+    return RunSpec(arms, problem, chosen, why, seed, make_team(team), budget, costs)
+
+
+def make_problem(arms: Arms, m: int, agents: int | None, horizon: int) -> Problem:
+    """The problem that these arguments pose."""
+    m = whole_number("m", m, least=1)
+    if m > arms.n:
+        raise InputError(f"m is {m}, but there are only {arms.n} arms", argument="m")
+    if agents is None:
+        if arms.agents is None:
+            raise InputError(
+                "agents is missing: pass how many agents share the work, such as agents=10", argument="agents"
+            )
+        agents = arms.agents
+    agents = whole_number("agents", agents, least=1, most=_MOST_AGENTS)
+    if arms.agents not in (None, agents):
+        raise InputError(f"agents is {agents}, but these arms are for {arms.agents} agents", argument="agents")
+    return Problem(arms.n, m, agents, whole_number("horizon", horizon, least=1, most=_MOST_PULLS // agents))
+
+
+def _check_limit(
+    horizon: int | None,
+    budget: float | None,
+    cost: Cost | None,
+    confidence: float | None,
+    tolerance: float,
+    max_horizon: int | None,
+) -> None:
+    """Check that exactly one limit is given, with only the arguments that belong to it."""
+    given = [
+        name
+        for name, value in (("horizon", horizon), ("budget", budget), ("confidence", confidence))
+        if value is not None
+    ]
+    if len(given) != 1:
+        count = f"{' and '.join(given)} were given" if given else "none was given"
+        raise InputError(f"give exactly one of horizon, budget and confidence: {count}")
+    if cost is not None and budget is None:
+        raise InputError("cost= only applies with budget=: pass what all pulls together may cost", argument="cost")
+    if confidence is None and max_horizon is not None:
+        raise InputError(
+            f"max_horizon= only applies with confidence=; {given[0]} is the limit already", argument="max_horizon"
+        )
+    if confidence is None and tolerance != 0:
+        raise InputError("tolerance= only applies with confidence=", argument="tolerance")
+
+
+def check_setting(algorithm: Algorithm, arms: Arms, problem: Problem) -> None:
+    """Raise `SettingError` if the algorithm does not work for these arms, this many agents or this m."""
+    if algorithm.iid_only and not arms.iid:
+        raise SettingError(
+            f"{algorithm.title} divides the arms among the agents, so it needs arms that are the same for all of "
+            "them; these differ from agent to agent. algorithm='auto' chooses a suitable one",
+            argument="algorithm",
+        )
+    algorithm.check(problem)
+    if algorithm.stops_early and arms.failure_mode == "skip":
+        raise SettingError(
+            "failures is 'skip', but a confidence needs the number of pulls behind every mean, and skipped pulls are "
+            "not reported; use 'zero', 'raise', or a horizon",
+            argument="policy",
+        )
+
+
+def _check_horizon(algorithm: Algorithm, problem: Problem) -> None:
+    if problem.m == problem.n:
+        return
+    smallest = algorithm.smallest_horizon(problem)
+    if problem.horizon < smallest:
+        raise HorizonError(
+            f"horizon is {problem.horizon}, but {problem.n} arms and {problem.agents} agents need at least "
+            f"{smallest} with {algorithm.title} (one pull per arm before the first elimination, and all rounds "
+            "within the horizon)",
+            smallest,
+        )
+
+
+def make_team(team: str | Team) -> Team:
+    """A team by its name."""
+    if isinstance(team, Team):
+        return team
+    teams: dict[str, type[Team]] = {"local": LocalTeam, "threads": ThreadsTeam, "ray": RayTeam}
+    if team not in teams:
+        raise InputError(f"team is {team!r}, but 'local', 'threads', 'ray' or a team object is needed", argument="team")
+    return teams[team]()

@@ -1,0 +1,62 @@
+"""The deep study of the horizons for error .01."""
+
+import msgspec
+import pytest
+
+import collabtop as ct
+from collabtop.reproduction.crossings import CrossingTarget, crossing_targets, find_crossings
+
+
+@pytest.mark.slow
+def test_crossings_are_found_near_where_the_error_is_one_in_a_hundred():
+    arms = ct.datasets.one_good_arm(n=16, gap=0.3)
+    names = []
+
+    def run(name, study):
+        names.append(name)
+        return study.run(jobs=1)
+
+    (crossed,) = find_crossings(arms, [CrossingTarget(ct.KZZ(), 1, 4)], run, seed=1, runs=(100, 200, 400))
+    assert names[:3] == ["kzz-m1-k4-pilot", "kzz-m1-k4-narrow", "kzz-m1-k4-fine"]
+    check = ct.Study(arms=arms, algorithms="kzz", agents=4, horizon=round(crossed.at.horizon), runs=3_000, seed=9)
+    (point,) = check.run(jobs=2).points()
+    assert 0.004 < point.error < 0.022
+
+
+@pytest.mark.slow
+def test_a_pilot_with_rare_errors_at_only_one_horizon_still_finds_the_region():
+    arms = ct.datasets.one_good_arm(n=16, gap=0.3)
+    names = []
+
+    def run(name, study):
+        names.append(name)
+        table = study.run(jobs=1)
+        return table if not name.endswith("pilot") else OneRare(table)
+
+    find_crossings(arms, [CrossingTarget(ct.KZZ(), 1, 4)], run, seed=1, runs=(20, 100, 200))
+    assert "kzz-m1-k4-fine" in names
+
+
+class OneRare:
+    """A pilot whose errors happen to be a third, then 7 of 100, then none."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def points(self):
+        wrong = [33, 7, *[0] * 5]
+        return [
+            msgspec.structs.replace(point, runs=100, wrong=count, error=count / 100)
+            for point, count in zip(self._table.points(), wrong, strict=True)
+        ]
+
+
+def test_an_algorithm_that_is_never_wrong_has_no_crossing():
+    sure = ct.BernoulliArms([1.0] + [0.0] * 9)
+    (crossed,) = find_crossings(sure, [CrossingTarget(ct.KZZ(), 1, 2)], lambda _, study: study.run(jobs=1), seed=0)
+    assert (crossed.line.algorithm, crossed.at) == ("kzz", None)
+
+
+def test_every_horizon_that_the_statements_need_is_a_target():
+    names = {target.name for target in crossing_targets()}
+    assert {"kzz-m1-k10", "kzz-m8-k10", "collab-top-iid-full-m8-k10", "collab-top-iid-paper-m1-k100"} <= names
