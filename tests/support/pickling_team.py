@@ -1,0 +1,76 @@
+"""A team of one's own, written from docs/extending.md alone: each agent in a process, arms pickled."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+
+from collabtop.extending import (
+    Agent,
+    Arms,
+    Reply,
+    ReportBuffer,
+    ReportOptions,
+    ReportSink,
+    Request,
+    RewardRecorder,
+    Setup,
+    Team,
+)
+
+
+class PicklingTeam(Team):
+    """Agents in processes of their own; the arms, requests and replies are pickled on the way."""
+
+    def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
+        """Start a process per agent, with the rewards that a checkpoint holds of it."""
+        context = multiprocessing.get_context("spawn")
+        self.reports = ReportSink(recorder, setup.problem.agents, repeatable=arms.repeatable)
+        self.pipes: list[Connection] = []
+        self.processes = []
+        for number, records in enumerate(self.reports.records):
+            ours, theirs = context.Pipe()
+            arguments = (theirs, number, arms, setup, self.reports.options, records)
+            process = context.Process(target=serve, args=arguments, daemon=True)
+            process.start()
+            theirs.close()
+            self.pipes.append(ours)
+            self.processes.append(process)
+
+    def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
+        """Send all requests, then wait for all replies."""
+        for request in requests:
+            self.pipes[request.agent].send(request)
+        outcomes = []
+        for request in requests:
+            outcome, report = self.pipes[request.agent].recv()
+            self.reports.take(report)
+            outcomes.append(outcome)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+        return outcomes
+
+    def close(self) -> None:
+        """End the processes."""
+        for pipe in self.pipes:
+            pipe.close()
+        for process in self.processes:
+            process.join()
+
+
+def serve(pipe: Connection, number: int, arms: Arms, setup: Setup, options: ReportOptions, records: list) -> None:
+    """In an agent's process: answer requests until the pipe is closed."""
+    buffer = ReportBuffer(options)
+    agent = Agent(number, arms, setup, buffer.recorder(arms.failure_mode, records))
+    while True:
+        try:
+            request = pipe.recv()
+        except EOFError:
+            return
+        try:
+            outcome: Reply | Exception = agent.answer(request)
+        except Exception as error:
+            outcome = error
+        pipe.send((outcome, buffer.drain()[1]))
