@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -49,12 +48,11 @@ def describe(name: str) -> dict[str, Any]:
     """
     made, options = ct.make_algorithm(name), algorithm_options(name)
     fixed = [f"{option}={value}" for option, value in asdict(made).items() if option not in options]
-    summary = (inspect.getdoc(made) or "").partition("\n")[0]
     return {
         "name": name,
         "arms": "IID arms" if made.iid_only else "all arms",
         "limits": [limit for limit, beyond in _LIMITS.items() if _refuses(made, beyond)],
-        "summary": f"{made.name} with {', '.join(fixed)}" if fixed else summary,
+        "summary": f"{made.name} with {', '.join(fixed)}" if fixed else made.summary,
         "options": options,
     }
 
