@@ -37,7 +37,7 @@ def test_a_study_prints_its_points_and_writes_rows_beside_the_file(run, grid):
     assert sum("collab-top-iid, full" in line for line in lines) == 2
     assert sum("kzz" in line for line in lines) == 2
     out = grid.with_name("grid-results")
-    assert lines[-1] == f"60 runs are in {out}: rows.csv (one row a run), points.csv (one row a point)"
+    assert lines[-1] == f"60 runs are in {out}: rows.csv (one row per run), points.csv (one row per point)"
     assert len(polars.read_csv(out / "rows.csv")) == 60
     assert len(polars.read_csv(out / "points.csv")) == 6
 
@@ -104,7 +104,7 @@ def test_ctrl_c_ends_with_130_and_says_how_to_go_on(grid, tmp_path):
         os.killpg(child.pid, signal.SIGINT)
         _, complaint = child.communicate(timeout=30)
     assert child.returncode == 130
-    assert complaint.decode().splitlines()[-1] == "error: interrupted: the same command goes on where it stopped"
+    assert complaint.decode().splitlines()[-1] == "error: interrupted: run the same command again to continue"
     assert "Traceback" not in complaint.decode()
     with started("study", grid, "--out", tmp_path / "out", "--json") as child:
         out, _ = child.communicate(timeout=60)

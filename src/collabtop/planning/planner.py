@@ -194,6 +194,8 @@ def _instance(
         given = "both were given" if gap is not None else "neither was given"
         raise InputError(f"give exactly one of gap and means: {given}")
     if means is None:
+        if n is None:
+            raise InputError("n is missing: a gap does not tell the number of arms", argument="n")
         n = whole_number("n", n, least=2)
         m = _below(m, n)
         arms: SimulatedArms = equal_gaps(n, m, real_number("gap", gap))
@@ -207,6 +209,8 @@ def _instance(
         instance = "the means given"
     if agents is None:
         agents = arms.agents
+    if agents is None:
+        raise InputError("agents is missing: give the number of agents", argument="agents")
     if arms.agents not in (None, agents):
         raise InputError(f"agents is {agents}, but the means are for {arms.agents} agents", argument="agents")
     return arms, Problem(arms.n, m, whole_number("agents", agents, least=1), horizon=1), instance

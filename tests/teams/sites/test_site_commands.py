@@ -103,7 +103,7 @@ def test_a_place_where_no_result_can_be_saved_is_said_before_anybody_is_waited_f
     for path, said in (
         (tmp_path / "nowhere" / "top.json", "no such file or directory"),
         (tmp_path / "run.toml" / "top.json", "not a directory"),
-        (tmp_path, "is there already and is no file: choose another name"),
+        (tmp_path, "exists and is not a file: choose a different name"),
     ):
         line = line_of(run(*coordinate, "--save", path))
         assert line.startswith(f"error: --save {str(path)!r}")
