@@ -93,7 +93,7 @@ def test_wrong_input_is_one_line_and_code_2(run_file, certs, tmp_path):
     assert "no certificate in PEM form" in line_of(
         run("join", "localhost:1", "--site", "x", "--cert", good, "--means", means)
     )
-    assert "min_batch is 0" in line_of(run(*join, "--means", means, "--min-batch", 0))
+    assert "--min-batch is 0" in line_of(run(*join, "--means", means, "--min-batch", 0))
     assert "days is 0" in line_of(run("certs", tmp_path / "new", "north", "--days", 0))
     assert "site is '-'" in line_of(run("certs", tmp_path / "new", "--", "-"))
 
