@@ -1,4 +1,4 @@
-"""What happens in a run, as it happens: typed events for `identify(on_event=...)`."""
+"""Typed events of a run, for `identify(on_event=...)`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 
 
 class Event(msgspec.Struct, frozen=True, tag=True):
-    """Something that happened; its class says what."""
+    """The base of all events."""
 
 
 class RunStarted(Event, frozen=True, tag="RunStarted"):
-    """The arguments are fine and the agents are ready."""
+    """The arguments are valid and the agents are ready."""
 
     algorithm: str
     n: int
@@ -22,7 +22,7 @@ class RunStarted(Event, frozen=True, tag="RunStarted"):
     horizon: int
     seed: int
     known_pulls: int
-    """Pulls that a checkpoint holds already."""
+    """Pulls that the checkpoint already holds."""
 
 
 class RoundBegan(Event, frozen=True, tag="RoundBegan"):
@@ -31,11 +31,11 @@ class RoundBegan(Event, frozen=True, tag="RoundBegan"):
     round: int
     phase: str
     live: int
-    """Candidates still open, as far as the coordinator knows."""
+    """Candidates that are still open, as far as the coordinator knows."""
 
 
 class PullsMade(Event, frozen=True, tag="PullsMade"):
-    """An agent made some pulls (or, resuming, took them from the checkpoint)."""
+    """An agent made pulls, or in a resumed run took them from the checkpoint."""
 
     agent: int
     pulls: int
@@ -48,15 +48,15 @@ class PullFailed(Event, frozen=True, tag="PullFailed"):
     agent: int
     candidate: str
     attempt: int
-    """0 for the first."""
+    """0 for the first attempt."""
     said: str
-    """What it did: raised an exception, returned no reward, or took too long."""
+    """What went wrong: it raised an exception, returned no reward, or took too long."""
     again: bool
-    """Whether it is tried again."""
+    """Whether the pull is tried again."""
 
 
 class Exchanged(Event, frozen=True, tag="Exchanged"):
-    """All agents that were asked have answered. Figures are of the run so far."""
+    """All agents that were asked have answered; the numbers are totals of the run so far."""
 
     number: int
     time: int
@@ -66,25 +66,25 @@ class Exchanged(Event, frozen=True, tag="Exchanged"):
 
 
 class Listening(Event, frozen=True, tag="Listening"):
-    """A coordinator's port is open: sites can dial in."""
+    """The coordinator's port is open: sites can connect."""
 
     address: str
 
 
 class SiteChanged(Event, frozen=True, tag="SiteChanged"):
-    """A remote site came, dropped off, came back, or is lost and the run goes on without it."""
+    """A remote site connected, disconnected, reconnected, or is lost and the run continues without it."""
 
     site: str
     state: Literal["here", "gone", "back", "lost"]
     missing: tuple[str, ...]
-    """The sites that are not there now."""
+    """The sites that are not connected now."""
 
 
 class RunEnded(Event, frozen=True, tag="RunEnded"):
     """The answer is known."""
 
     top: tuple[int, ...]
-    """The best m by number, best first."""
+    """The numbers of the best m arms, best first."""
     time: int
     pulls: int
     words: int

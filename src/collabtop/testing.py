@@ -19,11 +19,12 @@ from numpy.typing import ArrayLike
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.registry import available_algorithms, make_algorithm
 from collabtop.arms import Arms, BernoulliArms, Draws, FunctionArms, HeterogeneousArms
-from collabtop.arms.base import Ints, Reals
+from collabtop.arms.base import Reals
 from collabtop.arms.simulated import SimulatedArms
+from collabtop.arms.stand_ins import NoiselessArms
 from collabtop.coordination.team import Team
 from collabtop.errors import HorizonError, InputError, PullError, SettingError
-from collabtop.problem import Problem, as_means
+from collabtop.problem import Problem
 from collabtop.protocol import wire
 from collabtop.protocol.messages import Message, Reply, Request
 from collabtop.protocol.setup import Setup
@@ -33,8 +34,8 @@ from collabtop.runs.result import Result
 from collabtop.teams.local import LocalTeam
 
 
-class ConstantArms(SimulatedArms):
-    """Arms without noise: every pull of arm i pays exactly `means[i]`, a multiple of 1/1024, so sums are exact.
+class ConstantArms(NoiselessArms):
+    """Arms without noise: every pull of arm i pays exactly `means[i]`, a multiple of 1/1024, so that sums are exact.
 
     A table of n x K means makes them non-IID.
 
@@ -44,18 +45,11 @@ class ConstantArms(SimulatedArms):
     """
 
     def __init__(self, means: ArrayLike, *, labels: Sequence[str] | None = None) -> None:
-        values = as_means(means).copy()
-        if (values * 1024 % 1).any():
+        super().__init__(means, labels=labels)
+        if (self.means * 1024 % 1).any():
             raise InputError(
                 "means of ConstantArms must be multiples of 1/1024, so that sums are exact", argument="means"
             )
-        agents = values.shape[1] if values.ndim == 2 else None
-        super().__init__(values, labels, dimensions=values.ndim, agents=agents)
-
-    def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
-        """The mean, so many times."""
-        means = self.means[arms] if self.iid else self.means[arms, draws.agent]
-        return np.asarray(means * times, np.float64)
 
 
 class WireTeam(LocalTeam):

@@ -44,14 +44,44 @@ def test_an_unknown_name_is_an_error_that_lists_the_names():
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("collab-top-iid", "option 'speed' is not one of collab-top-iid's: its options are schedule"),
-        ("sar", "option 'speed' is not one of sar's: it has no options"),
-        ("kzz-balanced", "option 'speed' is not one of kzz-balanced's: it has no options"),
+        ("collab-top-iid", "speed is not an option of collab-top-iid: its options are schedule"),
+        ("sar", "speed is not an option of sar: it has no options"),
+        ("kzz-balanced", "speed is not an option of kzz-balanced: it has no options"),
     ],
 )
 def test_an_unknown_option_is_an_error_that_lists_the_options(name, said):
-    with pytest.raises(ct.InputError, match=said):
+    with pytest.raises(ct.InputError, match=said) as caught:
         ct.make_algorithm(name, speed="fast")
+    assert caught.value.argument == "speed"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_algorithm_declares_what_it_is(name):
+    algorithm = ct.make_algorithm(name)
+    assert algorithm.summary.endswith(".")
+    assert "\n" not in algorithm.summary
+    assert algorithm.stops_early == ("confidence" in algorithm.options)
+
+
+def test_a_message_lists_the_algorithms_that_are_registered_now():
+    ct.register_algorithm("sure", ct.ConfidentTop)
+    with pytest.raises(ct.SettingError, match=r"works with confident-top, confident-top-noniid, kl-lucb, sure$"):
+        ct.identify(ct.BernoulliArms([0.9, 0.1]), 1, agents=2, confidence=0.9, algorithm="kzz")
+
+
+def test_a_bound_on_the_error_is_the_one_proved_for_the_algorithm_and_its_options():
+    means, problem = [0.9, *[0.5] * 63], ct.Problem(n=64, m=1, agents=4, horizon=6_000)
+    bounds = {name: ct.make_algorithm(name).error_bound(means, problem) for name in ALL}
+    proved = {"frugal-top", "frugal-top-noniid", "collab-top-iid", "collab-top-noniid"}
+    assert {name for name, bound in bounds.items() if bound is not None} == proved
+    assert bounds["frugal-top"] == ct.frugal_error_bound(means, 1, 4, 6_000)
+    assert ct.FrugalTop(risk=0.1).error_bound(means, problem) == ct.frugal_error_bound(means, 1, 4, 6_000, risk=0.1)
+    assert bounds["frugal-top-noniid"] == ct.frugal_noniid_error_bound(means, 1, 4, 6_000)
+    coarser = ct.FrugalTopNonIID(coarseness=0.5).error_bound(means, problem)
+    assert coarser == ct.frugal_noniid_error_bound(means, 1, 4, 6_000, coarseness=0.5)
+    assert bounds["collab-top-iid"] == bounds["collab-top-noniid"] == ct.error_bound(means, 1, 4, 6_000)
+    assert ct.CollabTopIID("full").error_bound(means, problem) is None
+    assert ct.CollabTopNonIID("full").error_bound(means, problem) is None
 
 
 def test_options_are_those_of_the_class():

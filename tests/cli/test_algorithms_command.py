@@ -9,7 +9,7 @@ def test_json_lists_every_algorithm_with_what_it_is_for_and_its_options(run):
     assert rows["collab-top-iid"]["arms"] == "IID arms"
     assert rows["collab-top-iid"]["options"] == {"schedule": "paper"}
     assert rows["uniform"]["arms"] == "all arms"
-    assert rows["uniform"]["summary"] == ct.Uniform.__doc__.splitlines()[0]
+    assert rows["uniform"]["summary"] == ct.Uniform.summary
     assert rows["kzz"]["options"] == {"balanced": False}
 
 

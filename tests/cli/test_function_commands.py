@@ -163,7 +163,7 @@ def test_an_answer_that_was_known_is_said_to_be_one(run, here):
     command = ("identify", *mine, *COMMON, "--checkpoint", "a.ctlog")
     first, again = run(*command), run(*command)
     assert (first.stdout, first.stderr) == (again.stdout, "")
-    assert again.stderr == "a.ctlog held the answer already: nothing was pulled (another file begins a new run)\n"
+    assert again.stderr == "a.ctlog held the answer already: nothing was pulled (use a new file for a new run)\n"
     resumed = run("resume", "a.ctlog", "--pull", "mymodule:breaks", "--json")
     assert resumed.stderr == again.stderr
     assert json.loads(resumed.stdout)
@@ -201,20 +201,21 @@ def test_simulations_and_logged_rewards_are_resumed_with_their_files(run, here, 
     [
         ([], "give exactly one of --means, --arms and --csv: none was given"),
         (["--arms", "mymodule:candidates", "--csv", "x.csv"], "--arms and --csv were given"),
-        (["--csv", "x.csv", "--pull", "mymodule:score"], "--pull goes with --arms"),
-        (["--arms", "mymodule:arms", "--replay"], "--replay goes with --csv"),
+        (["--csv", "x.csv", "--pull", "mymodule:score"], "--pull only applies with --arms"),
+        (["--arms", "mymodule:arms", "--replay"], "--replay only applies with --csv"),
         (["--csv", "x.csv"], "x.csv: no such file"),
+        (["--arms", "mymodule:arms", "--seed", "-1"], "--seed is -1, but"),
         (["--arms", "mymodule"], "--arms is 'mymodule', but MODULE:NAME is needed"),
         (["--arms", "nomodule:x"], "--arms: 'nomodule' cannot be imported (ModuleNotFoundError"),
         (["--arms", "mymodule:candidate"], "'mymodule' has no 'candidate' (did you mean 'candidates'?)"),
         (["--arms", "mymodule:candidates"], "with pull="),
         (
             ["--arms", "mymodule:candidates", "--pull", "mymodule:price"],
-            "it has to be callable as pull(candidate, rng)",
+            "--pull is price(mean), but it has to be callable as pull(candidate, rng)",
         ),
         (["--arms", "mymodule:arms", "--budget", "5"], "horizon and budget were given"),
         (["--arms", "mymodule:arms", "--team", "mars"], "--team"),
-        (["--arms", "mymodule:candidates", "--pull", "mymodule:score", "--retries", "-1"], "retries is -1"),
+        (["--arms", "mymodule:candidates", "--pull", "mymodule:score", "--retries", "-1"], "--retries is -1, but"),
     ],
 )
 def test_bad_arguments_get_one_line_and_exit_code_2(refused, here, arguments, message):
@@ -247,5 +248,5 @@ def test_ctrl_c_says_that_the_same_command_goes_on_and_it_does(run, here):
         began = time.monotonic()
         assert process.wait(10) == 130
         assert time.monotonic() - began < 2
-        assert process.stderr.read() == "error: interrupted: the same command goes on where it stopped\n"
+        assert process.stderr.read() == "error: interrupted: run the same command again to continue\n"
     assert json.loads(run(*command).stdout) == json.loads(expected().to_json())

@@ -47,12 +47,12 @@ def test_a_non_iid_file_knows_its_agents(run, group_means):
     ("arguments", "message"),
     [
         ([], "neither was given"),
-        (["--gap", 0.1], "n is None"),
-        (["-n", 8, "--gap", 0], "gap is 0"),
+        (["--gap", 0.1], "-n is missing: a gap"),
+        (["-n", 8, "--gap", 0], "--gap is 0"),
         (["-n", 8, "--gap", "wide"], "--gap"),
-        (["-n", 8, "--gap", 0.1, "--error", 2], "error is 2"),
-        (["-n", 8, "--gap", 0.1, "--algorithm", "kz"], "did you mean 'kzz'?"),
-        (["-n", 8, "--gap", 0.1, "--seconds", 0], "seconds is 0"),
+        (["-n", 8, "--gap", 0.1, "--error", 2], "--error is 2"),
+        (["-n", 8, "--gap", 0.1, "--algorithm", "kz"], "--algorithm is 'kz' (did you mean 'kzz'?)"),
+        (["-n", 8, "--gap", 0.1, "--seconds", 0], "--seconds is 0"),
         (["--means", "nowhere.txt"], "nowhere.txt"),
     ],
 )

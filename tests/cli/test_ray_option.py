@@ -32,4 +32,4 @@ def test_a_study_prints_what_it_prints_on_this_machine(run, tmp_path, three_node
 
 def test_an_address_without_ray_is_refused(refused, means, tmp_path):
     asked = ("--means", means, "-m", 2, "--agents", 3, "--horizon", 600, "--address", "10.0.0.1:6379")
-    assert refused("identify", *asked) == "--address goes with --team ray, and the team is local"
+    assert refused("identify", *asked) == "--address only applies with --team ray, but --team is local"

@@ -170,12 +170,12 @@ def test_without_files_the_embedded_arms_are_measured(tmp_path):
 
 
 def test_bad_arguments_get_one_line(refused, means, group_means, tmp_path):
-    assert "exclude each other" in refused("reproduce", "--quick", "--deep")
+    assert "give --quick or --deep, not both" in refused("reproduce", "--quick", "--deep")
     assert "--runs" in refused("reproduce", "--runs", 1)
     assert "absent.txt" in refused("reproduce", "--means", "absent.txt")
-    assert "one mean an arm is needed" in refused("reproduce", "--means", group_means)
-    assert "a mean for each agent is needed" in refused("reproduce", "--group-means", means)
-    assert "leave out --means" in refused("reproduce", "--movielens", "ml-25m.zip", "--means", means)
+    assert "one mean per arm is needed" in refused("reproduce", "--means", group_means)
+    assert "one column, but one per agent is needed" in refused("reproduce", "--group-means", means)
+    assert "omit --means" in refused("reproduce", "--movielens", "ml-25m.zip", "--means", means)
     assert "ml-25m.zip" in refused("reproduce", "--movielens", tmp_path / "ml-25m.zip")
     few = tmp_path / "few.txt"
     few.write_text("0.5\n0.6\n0.7\n")

@@ -37,7 +37,7 @@ def test_a_study_prints_its_points_and_writes_rows_beside_the_file(run, grid):
     assert sum("collab-top-iid, full" in line for line in lines) == 2
     assert sum("kzz" in line for line in lines) == 2
     out = grid.with_name("grid-results")
-    assert lines[-1] == f"60 runs are in {out}: rows.csv (one row a run), points.csv (one row a point)"
+    assert lines[-1] == f"60 runs are in {out}: rows.csv (one row per run), points.csv (one row per point)"
     assert len(polars.read_csv(out / "rows.csv")) == 60
     assert len(polars.read_csv(out / "points.csv")) == 6
 
@@ -69,11 +69,11 @@ def test_a_changed_file_is_refused_and_earlier_results_stay(run, refused, grid):
     rows = grid.with_name("grid-results") / "rows.csv"
     before = rows.read_bytes()
     grid.write_text(GRID % 11)
-    assert "holds the results of another study" in refused("study", grid)
+    assert "holds the results of a different study" in refused("study", grid)
     grid.write_text("algorithms = [")
-    assert "grid.toml, at its end: not TOML" in refused("study", grid)
+    assert "grid.toml: not TOML: " in refused("study", grid)
     grid.write_text(GRID % 10 + "\ncolour = 1\n")
-    assert "key 'colour' is not known here" in refused("study", grid)
+    assert "grid.toml: key 'colour': colour is not a key here: the keys are arms, " in refused("study", grid)
     assert rows.read_bytes() == before
 
 
@@ -104,7 +104,7 @@ def test_ctrl_c_ends_with_130_and_says_how_to_go_on(grid, tmp_path):
         os.killpg(child.pid, signal.SIGINT)
         _, complaint = child.communicate(timeout=30)
     assert child.returncode == 130
-    assert complaint.decode().splitlines()[-1] == "error: interrupted: the same command goes on where it stopped"
+    assert complaint.decode().splitlines()[-1] == "error: interrupted: run the same command again to continue"
     assert "Traceback" not in complaint.decode()
     with started("study", grid, "--out", tmp_path / "out", "--json") as child:
         out, _ = child.communicate(timeout=60)
@@ -121,7 +121,7 @@ def test_a_full_disk_ends_with_one_line_and_the_same_command_goes_on(grid, tmp_p
         _, complaint = child.communicate(timeout=60)
     assert child.returncode == 1
     assert complaint.decode() == (
-        f"error: {tmp_path / 'out'}: file too large; run it again when that is mended, it resumes\n"
+        f"error: {tmp_path / 'out'}: file too large; fix this and run the study again to resume it\n"
     )
     with started("study", grid, "--out", tmp_path / "out", "--json") as child:
         out, _ = child.communicate(timeout=60)

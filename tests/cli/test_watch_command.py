@@ -46,4 +46,4 @@ def test_what_is_not_there_is_refused(refused, tmp_path):
 
 
 def test_a_short_token_is_refused(refused, tmp_path):
-    assert refused("watch", tmp_path, "--token", "abc").startswith("token is shorter than 8 characters")
+    assert refused("watch", tmp_path, "--token", "abc").startswith("--token is shorter than 8 characters")

@@ -117,9 +117,9 @@ def test_all_that_fit_are_tried_one_agent_or_several_iid_or_not():
     ]
 
 
-def test_one_that_stops_by_itself_gets_the_time_that_it_takes():
+def test_one_that_stops_early_gets_the_time_that_it_takes():
     (row,) = ct.plan(None, 1, 2, means=[0.9, 0.4, 0.3], algorithms=["confident-top"], **QUICK).rows
-    assert row.note == "stops by itself"
+    assert row.note == "stops early"
     assert 10 < row.horizon < 1_000
     assert (row.error, row.options["confidence"]) == (0.01, 0.99)
 
@@ -187,12 +187,12 @@ def test_when_time_runs_out_the_row_says_so():
         ({"gap": 1.5}, "gap is 1.5"),
         ({"gap": "wide"}, "gap is 'wide', but a number is needed"),
         ({"gap": float("nan")}, "gap is nan"),
-        ({"gap": 0.1, "n": None}, "n is None"),
+        ({"gap": 0.1, "n": None}, "n is missing: a gap does not tell"),
         ({"gap": 0.1, "n": 1}, "n is 1, but a whole number of at least 2"),
-        ({"gap": 0.1, "m": 8}, "m is 8, but of 8 arms at most 7"),
+        ({"gap": 0.1, "m": 8}, "m is 8, but at most 7 of 8 arms"),
         ({"gap": 0.1, "m": 0}, "m is 0"),
         ({"gap": 0.1, "agents": 0}, "agents is 0"),
-        ({"gap": 0.1, "agents": None}, "agents is None"),
+        ({"gap": 0.1, "agents": None}, "agents is missing"),
         ({"gap": 0.1, "error": 0}, "error is 0"),
         ({"gap": 0.1, "error": [0.1, 1.0]}, "error is 1.0"),
         ({"gap": 0.1, "error": []}, "error is empty"),

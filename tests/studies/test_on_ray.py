@@ -66,8 +66,8 @@ def test_a_process_that_is_killed_costs_no_row(tmp_path, three_nodes):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"team": "mars"}, "team is 'mars', but a study runs on 'local' processes or on 'ray'"),
-        ({"address": "1.2.3.4:5"}, "address goes with team 'ray'"),
+        ({"team": "mars"}, "team is 'mars', but 'local' or 'ray' is needed for a study"),
+        ({"address": "1.2.3.4:5"}, "address only applies with team 'ray'"),
     ],
 )
 def test_wrong_arguments_are_refused(asked, said):

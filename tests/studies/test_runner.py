@@ -144,7 +144,7 @@ def test_a_full_disk_is_a_clear_error_and_the_study_goes_on_later(tmp_path, undi
         _, complaint = child.communicate(timeout=60)
     assert child.returncode == 1
     assert "StudyError" in complaint.decode().splitlines()[-1]
-    assert "file too large; run it again when that is mended, it resumes" in complaint.decode()
+    assert "file too large; fix this and run the study again to resume it" in complaint.decode()
     assert not (tmp_path / "rows.csv").exists()
     with started(tmp_path) as child:
         assert child.wait() == 0
@@ -192,7 +192,7 @@ def interrupted(study, out, records):
 def test_the_journal_of_another_study_is_refused_and_left_alone(tmp_path):
     interrupted(small_study(), tmp_path, records=2)
     before = (tmp_path / "journal").read_bytes()
-    with pytest.raises(ct.FileError, match="belongs to another study"):
+    with pytest.raises(ct.FileError, match="belongs to a different study"):
         small_study(seed=4).run(tmp_path, jobs=1)
     assert (tmp_path / "journal").read_bytes() == before
 
@@ -201,14 +201,14 @@ def test_the_journal_of_another_version_is_refused_and_left_alone(tmp_path, monk
     interrupted(small_study(), tmp_path, records=2)
     before = (tmp_path / "journal").read_bytes()
     monkeypatch.setattr("collabtop.__version__", "0.0.1")
-    with pytest.raises(ct.FileError, match="another version of collabtop"):
+    with pytest.raises(ct.FileError, match="a different study or version of collabtop"):
         small_study().run(tmp_path, jobs=1)
     assert (tmp_path / "journal").read_bytes() == before
 
 
 def test_a_file_that_is_no_journal_is_refused_and_left_alone(tmp_path):
     (tmp_path / "journal").write_text("Dear diary\n")
-    with pytest.raises(ct.FileError, match="belongs to another study"):
+    with pytest.raises(ct.FileError, match="belongs to a different study"):
         small_study().run(tmp_path, jobs=1)
     assert (tmp_path / "journal").read_text() == "Dear diary\n"
 
@@ -223,11 +223,11 @@ def test_a_first_record_that_was_torn_is_no_obstacle(tmp_path):
 def test_results_of_another_study_are_refused_and_left_alone(tmp_path):
     small_study().run(tmp_path, jobs=1)
     before = files(tmp_path)
-    with pytest.raises(ct.FileError, match="holds the results of another study"):
+    with pytest.raises(ct.FileError, match="holds the results of a different study"):
         small_study(runs=46).run(tmp_path, jobs=1)
     assert files(tmp_path) == before
     (tmp_path / "study.txt").unlink()
-    with pytest.raises(ct.FileError, match="holds the results of another study"):
+    with pytest.raises(ct.FileError, match="holds the results of a different study"):
         small_study().run(tmp_path, jobs=1)
 
 
@@ -238,7 +238,7 @@ def test_results_of_another_version_are_refused_and_left_alone(tmp_path, version
     small_study().run(tmp_path, jobs=1)
     (tmp_path / "study.txt").write_text(f"{small_study().fingerprint}{version}\n")
     before = files(tmp_path)
-    with pytest.raises(ct.FileError, match=f"results as {complaint} made them, and this is {ct.__version__}"):
+    with pytest.raises(ct.FileError, match=f"results from {complaint}, but this is {ct.__version__}"):
         small_study().run(tmp_path, jobs=1)
     assert files(tmp_path) == before
 

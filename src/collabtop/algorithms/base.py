@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from collabtop.arms.draws import coordinator_rng
 from collabtop.coordination.coordinator import Coordinator
@@ -41,12 +42,14 @@ class Algorithm(ABC):
 
     name: ClassVar[str]
     """What the algorithm is called in results."""
+    summary: ClassVar[str] = ""
+    """What it does, in one line: `collabtop algorithms` prints it."""
     iid_only: ClassVar[bool] = False
     """Whether it relies on all agents seeing the same distributions."""
     stops_early: ClassVar[bool] = False
     """Whether it stops as soon as the answer is right with its option `confidence`, and the horizon is only a limit."""
     survives_loss: ClassVar[bool] = False
-    """Whether it can go on when agents are lost for good in the middle of a run."""
+    """Whether it can continue when agents are lost for good during a run."""
 
     @abstractmethod
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
@@ -78,6 +81,10 @@ class Algorithm(ABC):
 
     def most_round_trips(self, problem: Problem) -> int | None:
         """The most round trips that a run can take, at any horizon, while no agent is lost."""
+        return None
+
+    def error_bound(self, means: ArrayLike, problem: Problem) -> float | None:
+        """The proven bound on the probability of a wrong answer at `problem.horizon`; None where nothing is proved."""
         return None
 
     def check(self, problem: Problem) -> None:  # noqa: B027  (most algorithms are for all of them)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import pull_balanced
@@ -16,7 +17,7 @@ from collabtop.algorithms.shared.schedules import SCHEDULES, Schedule, ScheduleN
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.coordination.scoreboard import Scoreboard
 from collabtop.errors import AgentsGoneError, InputError
-from collabtop.problem import Problem
+from collabtop.problem import Problem, error_bound
 from collabtop.protocol import hashing
 from collabtop.protocol.hashing import draw_coefficients
 from collabtop.protocol.messages import (
@@ -47,6 +48,7 @@ class CollabTopIID(Algorithm):
     """
 
     name: ClassVar[str] = "collab-top-iid"
+    summary: ClassVar[str] = "The paper's algorithm for IID arms: agents prune arms of their own, then finish together."
     iid_only: ClassVar[bool] = True
     survives_loss: ClassVar[bool] = True
     schedule: ScheduleName = "paper"
@@ -62,6 +64,10 @@ class CollabTopIID(Algorithm):
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
         """What the schedule allows, if the dearest arms stay open longest."""
         return SCHEDULES[self.schedule].most_pulls(problem)
+
+    def error_bound(self, means: ArrayLike, problem: Problem) -> float | None:
+        """The bound of the paper, which is proved for its own schedule."""
+        return error_bound(means, problem.m, problem.agents, problem.horizon) if self.schedule == "paper" else None
 
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Algorithm 1: local rounds while the hands are balanced, then shared rounds."""

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import AllAgents
@@ -14,7 +15,7 @@ from collabtop.algorithms.shared.elimination import eliminate, settle_rest
 from collabtop.algorithms.shared.schedules import ScheduleName, halving, smallest_that
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import InputError
-from collabtop.problem import Problem
+from collabtop.problem import Problem, error_bound
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class CollabTopNonIID(Algorithm):
     """
 
     name: ClassVar[str] = "collab-top-noniid"
+    summary: ClassVar[str] = "The paper's algorithm for non-IID arms: all agents pull all open arms."
     survives_loss: ClassVar[bool] = True
     schedule: ScheduleName = "paper"
 
@@ -72,6 +74,10 @@ class CollabTopNonIID(Algorithm):
     def most_round_trips(self, problem: Problem) -> int:
         """One a round with something to decide."""
         return len(_decisive(problem.n))
+
+    def error_bound(self, means: ArrayLike, problem: Problem) -> float | None:
+        """The bound of the paper, which is proved for its own schedule."""
+        return error_bound(means, problem.m, problem.agents, problem.horizon) if self.schedule == "paper" else None
 
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Algorithm 6: pull all live arms everywhere, average, keep the half nearest to the border."""

@@ -109,6 +109,7 @@ class ConfidentTop(_Race):
     """
 
     name: ClassVar[str] = "confident-top"
+    summary: ClassVar[str] = "Stops when the best m are known with the given probability."
     iid_only: ClassVar[bool] = True
 
     def smallest_horizon(self, problem: Problem) -> int:
@@ -149,6 +150,7 @@ class ConfidentTopNonIID(_Race):
     """
 
     name: ClassVar[str] = "confident-top-noniid"
+    summary: ClassVar[str] = "Stops when the best m are known with the given probability, for non-IID arms."
 
     def smallest_horizon(self, problem: Problem) -> int:
         """One pull an arm by every agent."""

@@ -1,4 +1,4 @@
-"""Which algorithm a run uses: the one asked for, or the best for the kind of arms and what is promised."""
+"""The algorithm of a run: the one asked for, or the default for the kind of arms and the kind of limit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.confident_top import ConfidentTop, ConfidentTopNonIID
 from collabtop.algorithms.frugal_top import FrugalTop
 from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID
-from collabtop.algorithms.registry import algorithm_options, make_algorithm
+from collabtop.algorithms.registry import algorithms_where, make_algorithm
 from collabtop.arms import Arms
 from collabtop.errors import InputError, SettingError
 
@@ -19,21 +19,33 @@ def choose(
     """The algorithm to run, and why."""
     if isinstance(algorithm, Algorithm):
         if options:
-            raise InputError("options go with an algorithm's name; this algorithm object has its own")
+            raise InputError(
+                "options only applies to an algorithm given by name; this algorithm object has its own",
+                argument="options",
+            )
         if confidence is not None:
-            raise InputError("confidence goes with an algorithm's name; this algorithm object has its own options")
+            raise InputError(
+                "confidence only applies to an algorithm given by name; this algorithm object has its own options",
+                argument="confidence",
+            )
         return algorithm, "asked for"
     if not isinstance(algorithm, str):
-        raise InputError(f"algorithm is {algorithm!r:.80}, but a name or an algorithm object is needed")
+        raise InputError(
+            f"algorithm is {algorithm!r:.80}, but a name or an algorithm object is needed", argument="algorithm"
+        )
     if algorithm == "auto":
         if options:
-            raise InputError(f"options {sorted(options)} need an algorithm: name one")
+            raise InputError(
+                f"options has {sorted(options)}, but algorithm is 'auto': name the algorithm they are for",
+                argument="options",
+            )
         return _automatic(arms, confidence, tolerance)
     if confidence is not None:
-        make_algorithm(algorithm)  # an unknown name is the first thing to say
-        if "confidence" not in algorithm_options(algorithm):
+        if not make_algorithm(algorithm).stops_early:
             raise SettingError(
-                f"{algorithm} runs to a horizon; confidence works with confident-top, confident-top-noniid, kl-lucb"
+                f"algorithm is {algorithm!r}, which runs to a horizon, but confidence works with "
+                f"{', '.join(algorithms_where(stops_early=True))}",
+                argument="algorithm",
             )
         options = {"confidence": confidence, "tolerance": tolerance, **options}
     return make_algorithm(algorithm, **options), "asked for"

@@ -7,11 +7,12 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import pull_balanced
 from collabtop.algorithms.shared.elimination import eliminate, settle_rest
-from collabtop.algorithms.shared.frugal_bound import frugal_round_trips_bound, frugal_words_bound
+from collabtop.algorithms.shared.frugal_bound import frugal_error_bound, frugal_round_trips_bound, frugal_words_bound
 from collabtop.algorithms.shared.frugal_plan import FrugalPlan, frugal_plan, smallest_frugal_horizon
 from collabtop.algorithms.shared.recovery import planned_pulls, reopen_arms
 from collabtop.coordination.coordinator import Coordinator
@@ -39,6 +40,7 @@ class FrugalTop(Algorithm):
     """
 
     name: ClassVar[str] = "frugal-top"
+    summary: ClassVar[str] = "Few words, few round trips, whole horizon spent: the default for IID arms."
     iid_only: ClassVar[bool] = True
     survives_loss: ClassVar[bool] = True
     risk: float = 0.001
@@ -66,6 +68,10 @@ class FrugalTop(Algorithm):
     def most_round_trips(self, problem: Problem) -> int:
         """One to deal, prune and hand over, and one a shared round after that."""
         return frugal_round_trips_bound(self._shortest(problem), self.risk)
+
+    def error_bound(self, means: ArrayLike, problem: Problem) -> float:
+        """The bound of docs/frugal-top.md."""
+        return frugal_error_bound(means, problem.m, problem.agents, problem.horizon, self.risk)
 
     def _shortest(self, problem: Problem) -> Problem:
         return problem.at_horizon(self.smallest_horizon(problem))

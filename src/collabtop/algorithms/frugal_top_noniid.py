@@ -7,10 +7,12 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import AllAgents
 from collabtop.algorithms.shared.elimination import eliminate, settle_rest
+from collabtop.algorithms.shared.frugal_bound import frugal_noniid_error_bound
 from collabtop.algorithms.shared.frugal_plan import noniid_plan, noniid_sizes, smallest_noniid_horizon
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import InputError
@@ -34,6 +36,7 @@ class FrugalTopNonIID(Algorithm):
     """
 
     name: ClassVar[str] = "frugal-top-noniid"
+    summary: ClassVar[str] = "All agents pull all open arms and send few bits for each: the default for non-IID arms."
     survives_loss: ClassVar[bool] = True
     coarseness: float = 0.05
 
@@ -62,6 +65,10 @@ class FrugalTopNonIID(Algorithm):
     def most_round_trips(self, problem: Problem) -> int:
         """One a round."""
         return len(noniid_sizes(problem.n))
+
+    def error_bound(self, means: ArrayLike, problem: Problem) -> float:
+        """The bound of docs/frugal-top.md."""
+        return frugal_noniid_error_bound(means, problem.m, problem.agents, problem.horizon, self.coarseness)
 
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Pull all open arms everywhere, average, keep those nearest to the border."""

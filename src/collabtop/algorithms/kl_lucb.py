@@ -35,6 +35,7 @@ class KLLUCB(Algorithm):
     """
 
     name: ClassVar[str] = "kl-lucb"
+    summary: ClassVar[str] = "One agent pulls the two arms that decide, until their intervals separate."
     stops_early: ClassVar[bool] = True
     confidence: float = 0.95
     tolerance: float = 0.0

@@ -32,6 +32,7 @@ class KZZ(Algorithm):
     """
 
     name: ClassVar[str] = "kzz"
+    summary: ClassVar[str] = "Halves the arms round by round; all agents pull all open arms, whole horizon spent."
     iid_only: ClassVar[bool] = True
     balanced: bool = False
 

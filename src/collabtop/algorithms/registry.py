@@ -1,4 +1,4 @@
-"""Which algorithms there are, by name."""
+"""The algorithms by name."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def algorithms_where(**attributes: Any) -> list[str]:
 
 
 def register_algorithm(name: str, make: Callable[..., Algorithm]) -> None:
-    """Make an algorithm of your own available under a name; `make` is its class.
+    """Register your own algorithm under a name; `make` is its class.
 
     >>> import collabtop as ct
     >>> ct.register_algorithm("kzz-again", ct.KZZ)
@@ -82,11 +82,11 @@ def make_algorithm(name: str, **options: Any) -> Algorithm:
         close = difflib.get_close_matches(name, _catalogue, n=1)
         hint = f" (did you mean {close[0]!r}?)" if close else ""
         raise UnknownAlgorithmError(f"algorithm is {name!r}{hint}, but these are known: {', '.join(_catalogue)}")
-    known = algorithm_options(name)
+    allowed = algorithm_options(name)
     for option in options:
-        if option not in known:
-            has = f"its options are {', '.join(known)}" if known else "it has no options"
-            raise InputError(f"option {option!r} is not one of {name}'s: {has}")
+        if option not in allowed:
+            has = f"its options are {', '.join(allowed)}" if allowed else "it has no options"
+            raise InputError(f"{option} is not an option of {name}: {has}", argument=option)
     return make(**options)
 
 

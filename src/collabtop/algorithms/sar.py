@@ -30,6 +30,7 @@ class SAR(Algorithm):
     """
 
     name: ClassVar[str] = "sar"
+    summary: ClassVar[str] = "One agent settles the arm with the largest gap, n - 1 times."
 
     def check(self, problem: Problem) -> None:
         """One agent only."""

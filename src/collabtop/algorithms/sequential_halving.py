@@ -27,6 +27,7 @@ class SequentialHalving(Algorithm):
     """
 
     name: ClassVar[str] = "sequential-halving"
+    summary: ClassVar[str] = "One agent spends equally over ceil(log2 n) rounds and keeps the better half."
 
     def check(self, problem: Problem) -> None:
         """One agent and m = 1 only."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from collabtop.arms.base import Arms
 from collabtop.arms.simulated import BernoulliArms, HeterogeneousArms
-from collabtop.errors import FileError
+from collabtop.errors import FileError, reason
 
 _LABEL_NAMES = ("label", "name", "title", "arm")
 # A header's cell begins with a letter. One that also has a point and a digit (O.5) is a mistyped number.
@@ -44,7 +44,7 @@ def read_arms(path: str | PathLike[str]) -> Arms:
     >>> arms.labels, arms.means.tolist()
     (('Heat', 'Gigli'), [0.85, 0.25])
     """
-    rows = list(_rows(_text(path), path))
+    rows = list(_rows(read_text(path), path))
     if not rows:
         raise FileError(f"{path}: no means in it")
     header, body = _split_header(rows, path)
@@ -63,11 +63,12 @@ def read_arms(path: str | PathLike[str]) -> Arms:
     return HeterogeneousArms(table, labels=labels)
 
 
-def _text(path: str | PathLike[str]) -> str:
+def read_text(path: str | PathLike[str]) -> str:
+    """The text of a file in UTF-8, with or without a byte order mark."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise FileError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+        raise FileError(f"{path}: {reason(error)}") from None
     except ValueError as error:  # a name that no file can have
         raise FileError(f"{str(path)!r}: {error}") from None
     try:

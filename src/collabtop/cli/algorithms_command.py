@@ -1,8 +1,7 @@
-"""`collabtop algorithms`: what there is to choose from."""
+"""`collabtop algorithms`: the list of algorithms."""
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ import collabtop as ct
 from collabtop.algorithms.registry import algorithm_options
 from collabtop.cli.output import examples, print_json, print_tables
 
-# What a limited algorithm refuses, by what the limit is called.
+# A problem that an algorithm with this limit refuses.
 _LIMITS = {
     "one agent": ct.Problem(n=8, m=1, agents=2, horizon=1_000),
     "m = 1": ct.Problem(n=8, m=2, agents=1, horizon=1_000),
@@ -23,7 +22,7 @@ algorithms_examples = examples("collabtop algorithms", "collabtop algorithms --j
 
 
 def algorithms(
-    json: Annotated[bool, typer.Option("--json", help="Print the list as JSON, and nothing else.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
     """List the algorithms: which arms they are for, what they do, and their options with defaults."""
     rows = [describe(name) for name in ct.available_algorithms()]
@@ -40,21 +39,20 @@ def algorithms(
 
 
 def describe(name: str) -> dict[str, Any]:
-    """Say what an algorithm is, from its class.
+    """What an algorithm declares about itself.
 
     >>> describe("kzz-balanced")["summary"]
     'kzz with balanced=True'
     >>> describe("sequential-halving")["limits"]
     ['one agent', 'm = 1']
     """
-    made, options = ct.make_algorithm(name), algorithm_options(name)
-    fixed = [f"{option}={value}" for option, value in asdict(made).items() if option not in options]
-    summary = (inspect.getdoc(made) or "").partition("\n")[0]
+    algorithm, options = ct.make_algorithm(name), algorithm_options(name)
+    fixed = [f"{option}={value}" for option, value in asdict(algorithm).items() if option not in options]
     return {
         "name": name,
-        "arms": "IID arms" if made.iid_only else "all arms",
-        "limits": [limit for limit, beyond in _LIMITS.items() if _refuses(made, beyond)],
-        "summary": f"{made.name} with {', '.join(fixed)}" if fixed else summary,
+        "arms": "IID arms" if algorithm.iid_only else "all arms",
+        "limits": [limit for limit, beyond in _LIMITS.items() if _refuses(algorithm, beyond)],
+        "summary": f"{algorithm.name} with {', '.join(fixed)}" if fixed else algorithm.summary,
         "options": options,
     }
 

@@ -1,4 +1,4 @@
-"""The commands together, and the entry point."""
+"""The application with all commands, and its entry point."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collabtop.cli.algorithms_command import algorithms, algorithms_examples
 from collabtop.cli.certs_command import certs, certs_examples
 from collabtop.cli.coordinate_command import coordinate, coordinate_examples
 from collabtop.cli.demo_command import demo, demo_examples
-from collabtop.cli.errors import OneLineErrors
+from collabtop.cli.errors import Command, OneLineErrors
 from collabtop.cli.identify_command import identify, identify_examples
 from collabtop.cli.join_command import join, join_examples
 from collabtop.cli.plan_command import plan, plan_examples
@@ -33,18 +33,18 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="First steps: [bold]collabtop demo[/bold], then [bold]collabtop identify --help[/bold].",
 )
-app.command(epilog=identify_examples)(identify)
-app.command(epilog=resume_examples)(resume)
-app.command(epilog=show_examples)(show)
-app.command(epilog=watch_examples)(watch)
-app.command(epilog=plan_examples)(plan)
-app.command(epilog=algorithms_examples)(algorithms)
-app.command(epilog=demo_examples)(demo)
-app.command(epilog=study_examples)(study)
-app.command(epilog=reproduce_examples)(reproduce)
-app.command(epilog=coordinate_examples)(coordinate)
-app.command(epilog=join_examples)(join)
-app.command(epilog=certs_examples)(certs)
+app.command(cls=Command, epilog=identify_examples)(identify)
+app.command(cls=Command, epilog=resume_examples)(resume)
+app.command(cls=Command, epilog=show_examples)(show)
+app.command(cls=Command, epilog=watch_examples)(watch)
+app.command(cls=Command, epilog=plan_examples)(plan)
+app.command(cls=Command, epilog=algorithms_examples)(algorithms)
+app.command(cls=Command, epilog=demo_examples)(demo)
+app.command(cls=Command, epilog=study_examples)(study)
+app.command(cls=Command, epilog=reproduce_examples)(reproduce)
+app.command(cls=Command, epilog=coordinate_examples)(coordinate)
+app.command(cls=Command, epilog=join_examples)(join)
+app.command(cls=Command, epilog=certs_examples)(certs)
 
 
 def _show_version(wanted: bool) -> None:
@@ -59,12 +59,12 @@ def options(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Find the best m of n noisy options with a team of agents that may hardly talk to each other."""
+    """Find the best m of n noisy options with a team of agents that communicate little."""
 
 
 def main() -> None:
     """Run the command line."""
-    # A label that the terminal's encoding does not have is shown as "?", which beats a traceback.
+    # A label that the terminal's encoding lacks is shown as "?" instead of raising an error.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -1,4 +1,4 @@
-"""`collabtop certs`: a private authority, and a certificate for the coordinator and each site."""
+"""`collabtop certs`: a private authority, and a certificate for the coordinator and for each site."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ certs_examples = examples(
 
 
 def certs(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where they go; what is there already is kept.")],
-    sites: Annotated[list[str], typer.Argument(metavar="SITE...", help="Names of the sites.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="The folder for the files; existing files are kept.")
+    ],
+    sites: Annotated[list[str], typer.Argument(metavar="SITE...", help="The names of the sites.")],
     host: Annotated[
         list[str] | None,
-        typer.Option(help="A name or address under which sites reach the coordinator; may be repeated."),
+        typer.Option(help="A name or address at which sites reach the coordinator; repeatable."),
     ] = None,
-    days: Annotated[float, typer.Option(help="How long the certificates are good for.")] = 365,
+    days: Annotated[float, typer.Option(help="How many days the certificates are valid.")] = 365,
 ) -> None:
-    """Make certificates: give each site its own two files and authority.pem; authority.key stays with you."""
-    made = ct.make_certificates(folder, sites, hosts=host or ("localhost", "127.0.0.1"), days=days)
-    typer.echo(f"made {', '.join(path.name for path in made) or 'nothing: all are there'} in {folder}")
+    """Make certificates. Give each site its own two files and authority.pem; keep authority.key to yourself."""
+    paths = ct.make_certificates(folder, sites, hosts=host or ("localhost", "127.0.0.1"), days=days)
+    typer.echo(f"made {', '.join(path.name for path in paths) or 'nothing (all exist already)'} in {folder}")

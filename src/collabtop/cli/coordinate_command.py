@@ -28,34 +28,36 @@ coordinate_examples = examples(
 )
 
 CertOption = Annotated[Path, typer.Option(metavar="FILE", help="Your certificate (NAME.pem).")]
-KeyOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Its key; NAME.key beside it if left out.")]
+KeyOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Its key; default: NAME.key beside it.")]
 AuthorityOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="The authority; authority.pem beside the certificate if left out.")
+    Path | None, typer.Option(metavar="FILE", help="The authority; default: authority.pem beside the certificate.")
 ]
 
 
 def coordinate(
-    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The run: m, arms, horizon, sites.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The run: m, arms, horizon, sites, ...")],
     cert: CertOption,
-    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where sites dial in.")] = "0.0.0.0:7443",
+    listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="The address at which sites connect.")
+    ] = "0.0.0.0:7443",
     key: KeyOption = None,
     authority: AuthorityOption = None,
     log: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Keep every exchange here, and go on from it; FILE.ctlog if left out."),
+        typer.Option(metavar="FILE", help="Record every exchange here, and continue from it; default: FILE.ctlog."),
     ] = None,
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the result here, as JSON.")] = None,
     progress: ProgressOption = None,
     watch: WatchOption = False,
     json: Json = False,
 ) -> None:
-    """Wait for all sites, find the best m with them, print the result; run again, it goes on where it was."""
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what matters, we say ourselves
+    """Wait for all sites, find the best m with them and print the result; the same command continues a stopped run."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # we report what matters ourselves
     settings = read_run(file)
-    place = None if save is None else path_to_save("--save", save)
+    target = None if save is None else path_to_save("--save", save)
     log = log if log is not None else file.with_suffix(".ctlog")
     if is_finished(log):
-        typer.echo(f"{log} holds a finished run, and no site is asked: for a new one, give another --log", err=True)
+        typer.echo(f"{log} holds a finished run: no site is asked (use a different --log for a new run)", err=True)
     with resumable():
         result = run_over_sites(
             settings,
@@ -68,24 +70,24 @@ def coordinate(
             progress=wants_progress(progress),
             watch=watch,
         )
-    told = {**result.to_dict(), "transport": msgspec.to_builtins(result.ledger.transport)}
+    data = {**result.to_dict(), "transport": msgspec.to_builtins(result.ledger.transport)}
     try:
-        if place is not None:
-            save_json(told, "--save", place)
-    finally:  # a disk that has become full meanwhile keeps nobody from seeing the result
-        print_json(told) if json else _print(result)
+        if target is not None:
+            save_json(data, "--save", target)
+    finally:  # the result is shown even if the disk has become full meanwhile
+        print_json(data) if json else _print(result)
 
 
 def _print(result: Result) -> None:
-    """The result and what it took to get it, for the person in front of it."""
+    """Print the result and what crossed the network."""
     print_tables(result)
     transport = result.ledger.transport
-    waiting = f"{transport.seconds:.1f} s of waiting, {transport.absent:.1f} s of it for sites that were gone"
+    waiting = f"{transport.seconds:.1f} s of waiting, {transport.absent:.1f} s of it for absent sites"
     typer.echo(f"{transport.bytes:,} bytes crossed, {transport.repeats} requests were repeated, {waiting}")
 
 
 def _show(event: Event) -> None:
-    """Who is there, on stderr: for the person in front of it, not for a log."""
+    """Print on stderr which sites are connected."""
     if isinstance(event, Listening):
         typer.echo(f"listening on {event.address}", err=True)
     if isinstance(event, SiteChanged):

@@ -1,4 +1,4 @@
-"""`collabtop demo`: the paper's algorithm against its rival, on the embedded instance."""
+"""`collabtop demo`: the paper's algorithm compared with KZZ on the embedded instance."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from collabtop.display.save import figure_path, save_figure
 
 demo_examples = examples("collabtop demo", "collabtop demo --seed 3 --out demo.png", "collabtop demo --json")
 
-# Ranks 8 and 9 are .0019 apart: with this horizon both find all 8 in about 97 runs of 100.
+# Ranks 8 and 9 are .0019 apart: with this horizon both algorithms find all 8 in about 97 of 100 runs.
 _M, _AGENTS, _HORIZON = 8, 10, 300_000
 
 
 def demo(
-    seed: Annotated[int, typer.Option(help="Another seed, another run.")] = 7,
+    seed: Annotated[int, typer.Option(help="A different seed makes a different run.")] = 7,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also draw it: a file that ends in .png, .svg or .pdf.")
+        Path | None, typer.Option(metavar="FILE", help="Also draw a figure into this .png, .svg or .pdf file.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, and nothing else.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
     """Find the best 8 of 588 movies with 10 agents, by collab-top-iid and by kzz, and compare them."""
     path = None if out is None else figure_path(out)

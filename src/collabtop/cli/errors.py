@@ -1,4 +1,4 @@
-"""How the command line ends when something is wrong: one line on stderr and an exit code, no traceback."""
+"""Errors on the command line: one line on stderr and an exit code, no traceback."""
 
 from __future__ import annotations
 
@@ -10,15 +10,59 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from collabtop.errors import CollabtopError, InputError
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 _PACKAGE = Path(__file__).parent.parent
 
-# Typer shows its own complaints in a box; they are all of this class, which it gives no name to.
+# The base class of Typer's own errors, which it does not export: Typer would print them in a box.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+# Arguments whose option has a different name, where the command has that option.
+_OPTION_NAMES = {
+    "algorithms": "algorithm",
+    "options": "option",
+    "simulate": "simulation",
+    "hosts": "host",
+    "dealt_to": "agents",
+    "checkpoint": "log",
+}
+
+
+class Command(TyperCommand):
+    """A command whose errors name options (`--agents is 0, ...`), not Python arguments."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            argument = error.argument or ""
+            _end(in_options(str(error), argument, self._option_for(argument, ctx)), BAD_INPUT)
+
+    def _option_for(self, argument: str, ctx: Any) -> str | None:
+        """The option that an argument was given by, if it was given by one."""
+        if argument in [pair.partition("=")[0] for pair in ctx.params.get("option") or ()]:
+            return f"--option {argument}"
+        options = {param.name: param.opts[0] for param in self.params if param.param_type_name == "option"}
+        return options.get(argument) or options.get(_OPTION_NAMES.get(argument, ""))
+
+
+def in_options(message: str, argument: str, option: str | None) -> str:
+    """A message about an argument, as a message about the option it was given by.
+
+    >>> in_options("agents is 0, but a whole number of at least 1 is needed", "agents", "--agents")
+    '--agents is 0, but a whole number of at least 1 is needed'
+    >>> in_options("there is no room for so many", "agents", "--agents")
+    '--agents: there is no room for so many'
+    """
+    if option is None or option in message:
+        return message
+    rest = message.removeprefix(argument)
+    return f"{option}{rest}" if rest != message and rest[:1] in (" ", "[", ":") else f"{option}: {message}"
 
 
 class OneLineErrors(TyperGroup):
@@ -30,7 +74,7 @@ class OneLineErrors(TyperGroup):
         try:
             code = super().main(*args, **kwargs)
         except _UsageError as error:
-            if not str(error):  # no command at all: the help was shown instead
+            if not str(error):  # no command was given: the help was shown instead
                 sys.exit(0)
             _end(_usage(error), BAD_INPUT)
         except typer.Abort:
@@ -41,28 +85,26 @@ class OneLineErrors(TyperGroup):
         """Run a command, and turn what it raises into one line."""
         try:
             return super().invoke(ctx)
-        except InputError as error:
-            _end(str(error), BAD_INPUT)
         except CollabtopError as error:
-            _end(f"{error}{_place(error.__cause__)}", FAILED)
+            _end(f"{error}{_location(error.__cause__)}", FAILED)
         except KeyboardInterrupt:
             _end("interrupted", INTERRUPTED)
 
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Say at Ctrl-C that what is done is kept."""
+    """Print at Ctrl-C that the same command continues the work."""
     try:
         yield
     except KeyboardInterrupt:
-        _end("interrupted: the same command goes on where it stopped", INTERRUPTED)
+        _end("interrupted: run the same command again to continue", INTERRUPTED)
 
 
-def _place(cause: BaseException | None) -> str:
-    """Where in the user's own code an exception came from."""
+def _location(cause: BaseException | None) -> str:
+    """Where in the user's own code an exception was raised."""
     frames = traceback.extract_tb(cause.__traceback__) if cause is not None else []
-    theirs = [frame for frame in frames if _PACKAGE not in Path(frame.filename).parents]
-    return f" ({Path(theirs[-1].filename).name}, line {theirs[-1].lineno}, in {theirs[-1].name})" if theirs else ""
+    own = [frame for frame in frames if _PACKAGE not in Path(frame.filename).parents]
+    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno}, in {own[-1].name})" if own else ""
 
 
 def _usage(error: Any) -> str:

@@ -50,57 +50,62 @@ def identify(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Simulate: one mean a line; several columns, one an agent, make it non-IID; CSV may carry labels.",
+            help="Simulate: one mean per line, or one column per agent for non-IID arms; CSV may have labels.",
         ),
     ] = None,
     arms: Annotated[
-        str | None, typer.Option(metavar="MODULE:NAME", help="Your candidates (with --pull), or arms of your own.")
+        str | None, typer.Option(metavar="MODULE:NAME", help="Your candidates (with --pull), or your own arms.")
     ] = None,
     pull: Annotated[
-        str | None, typer.Option(metavar="MODULE:NAME", help="Your function: pull(candidate, rng), a reward in [0, 1].")
+        str | None,
+        typer.Option(metavar="MODULE:NAME", help="Your function pull(candidate, rng); returns a reward in [0, 1]."),
     ] = None,
     csv: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Logged rewards: columns candidate, reward and perhaps agent.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Logged rewards: columns candidate, reward and, optionally, agent."),
     ] = None,
     replay: Annotated[bool, typer.Option("--replay", help="Use each logged reward once, in order.")] = False,
-    agents: Annotated[
-        int | None, typer.Option(help="How many agents share the work; a non-IID file says it itself.")
-    ] = None,
-    horizon: Annotated[int | None, typer.Option(help="How many pulls each agent may make.")] = None,
+    agents: Annotated[int | None, typer.Option(help="Number of agents; not needed for a non-IID file.")] = None,
+    horizon: Annotated[int | None, typer.Option(help="Number of pulls per agent.")] = None,
     budget: Annotated[
-        float | None, typer.Option(help="Instead: pulls of all agents together, or with --cost what they may cost.")
+        float | None,
+        typer.Option(help="Instead of --horizon: pulls of all agents together, or their total cost with --cost."),
     ] = None,
     cost: Annotated[
         str | None,
         typer.Option(metavar="MODULE:NAME", help="The price of a pull: a function of a candidate, or a list."),
     ] = None,
     confidence: Annotated[
-        float | None, typer.Option(help="Instead: stop when the answer is right with this probability.")
+        float | None, typer.Option(help="Instead of --horizon: stop when the answer is right with this probability.")
     ] = None,
-    tolerance: Annotated[float, typer.Option(help="With --confidence: so little worse is right as well.")] = 0.0,
-    max_horizon: Annotated[int | None, typer.Option(help="With --confidence: the most pulls of an agent.")] = None,
+    tolerance: Annotated[
+        float, typer.Option(help="With --confidence: arms that are worse by at most this count as right.")
+    ] = 0.0,
+    max_horizon: Annotated[int | None, typer.Option(help="With --confidence: the most pulls per agent.")] = None,
     algorithm: Annotated[
-        str, typer.Option(help="A name from `collabtop algorithms`, or auto: the best for the kind of arms.")
+        str, typer.Option(help="A name from `collabtop algorithms`, or auto: the default for the kind of arms.")
     ] = "auto",
     option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the algorithm; may be repeated.")
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the algorithm; repeatable.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="The same seed gives the same run; left out, one is drawn.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The same seed gives the same run; drawn at random by default.")
+    ] = None,
     team: TeamOption = TeamName.local,
     address: AddressOption = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep every pull here; the same command goes on from it.")
+        Path | None, typer.Option(metavar="FILE", help="Record every pull here; the same command continues from it.")
     ] = None,
     retries: Retries = 0,
     wait: Wait = 0.5,
     time_limit: TimeLimit = None,
     failures: FailuresOption = FailureName.stop,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and pull nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the run would do, without pulling.")] = False,
     progress: ProgressOption = None,
     watch: WatchOption = False,
     json: Json = False,
 ) -> None:
-    """Find the best m candidates with a team of agents, and print them and what that cost."""
+    """Find the best m candidates with a team of agents, and print them and what the run cost."""
     policy = make_policy(retries, wait, time_limit, failures)
     source, function = _source(means, arms, pull, csv, replay, agents)
     limits: dict[str, Any] = {"agents": agents, "horizon": horizon, "budget": budget}
@@ -132,15 +137,15 @@ def identify(
 def _source(
     means: Path | None, arms: str | None, pull: str | None, csv: Path | None, replay: bool, agents: int | None
 ) -> tuple[Any, Any]:
-    """The arms, or candidates and the function that tries them."""
+    """The arms, or candidates and the function that pulls them."""
     given = [name for name, value in (("--means", means), ("--arms", arms), ("--csv", csv)) if value is not None]
     if len(given) != 1:
-        found = f"{' and '.join(given)} were given" if given else "none was given"
-        raise ct.InputError(f"give exactly one of --means, --arms and --csv: {found} (collabtop identify --help)")
+        count = f"{' and '.join(given)} were given" if given else "none was given"
+        raise ct.InputError(f"give exactly one of --means, --arms and --csv: {count} (collabtop identify --help)")
     if pull is not None and arms is None:
-        raise ct.InputError(f"--pull goes with --arms, and {given[0]} was given")
+        raise ct.InputError(f"--pull only applies with --arms, but {given[0]} was given")
     if replay and csv is None:
-        raise ct.InputError(f"--replay goes with --csv, and {given[0]} was given")
+        raise ct.InputError(f"--replay only applies with --csv, but {given[0]} was given")
     if arms is not None:
         function = None if pull is None else load("--pull", pull)
         return load("--arms", arms), function

@@ -1,4 +1,4 @@
-"""Things of the user's own, named on the command line: MODULE:NAME."""
+"""Objects of the user's own, given on the command line as MODULE:NAME."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 from collabtop.errors import InputError
 
 
-def load(option: str, named: str) -> Any:
-    """What MODULE:NAME stands for; modules in the folder one is in are found.
+def load(option: str, text: str) -> Any:
+    """The object that MODULE:NAME names; modules in the current folder are found.
 
     >>> load("--pull", "math:sqrt")(4)
     2.0
     """
-    module_name, colon, name = named.partition(":")
+    module_name, colon, name = text.partition(":")
     if not (module_name and colon and name):
-        raise InputError(f"{option} is {named!r}, but MODULE:NAME is needed, such as mymodule:score")
-    here = str(Path.cwd())  # in full: processes that are started find it too
+        raise InputError(f"{option} is {text!r}, but MODULE:NAME is needed, such as mymodule:score")
+    here = str(Path.cwd())  # the absolute path, so that child processes find it too
     if here not in sys.path:
         sys.path.insert(0, here)
     try:

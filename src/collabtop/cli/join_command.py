@@ -1,4 +1,4 @@
-"""`collabtop join`: take part in a run as one site."""
+"""`collabtop join`: take part in a run as a site."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ join_examples = examples(
 
 
 def join(
-    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The coordinator.")],
-    site: Annotated[str, typer.Option(help="Your name, as in the certificate.")],
+    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The address of the coordinator.")],
+    site: Annotated[str, typer.Option(help="The name of your site, as in its certificate.")],
     cert: CertOption,
     arms: Annotated[
-        str | None, typer.Option(metavar="MODULE:NAME", help="Your arms, or your candidates (with --pull).")
+        str | None, typer.Option(metavar="MODULE:NAME", help="Your candidates (with --pull), or your own arms.")
     ] = None,
     pull: Annotated[
-        str | None, typer.Option(metavar="MODULE:NAME", help="Your function: pull(candidate, rng), a reward in [0, 1].")
+        str | None,
+        typer.Option(metavar="MODULE:NAME", help="Your function pull(candidate, rng); returns a reward in [0, 1]."),
     ] = None,
     means: Annotated[Path | None, typer.Option(metavar="FILE", help="Simulate: a file of means.")] = None,
     key: KeyOption = None,
@@ -45,23 +46,24 @@ def join(
     journal: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="Keep what you draw and answer here, and go on from it; SITE-journal if left out."
+            metavar="FOLDER", help="Record rewards and answers here, and continue from them; default: SITE-journal."
         ),
     ] = None,
     audit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write every message that leaves here, in readable form.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write every message that leaves this site here, in readable form."),
     ] = None,
-    min_batch: Annotated[int, typer.Option(help="Send no mean over fewer pulls than this.")] = 2,
+    min_batch: Annotated[int, typer.Option(help="Never send a mean of fewer pulls than this.")] = 2,
     run: Annotated[str, typer.Option(metavar="ID", help="Take part in this run only.")] = "",
-    give_up: Annotated[float, typer.Option(help="Seconds without a coordinator after which to give up.")] = 3600.0,
-    keepalive: Annotated[float, typer.Option(help="Seconds between signs of life.")] = 10.0,
+    give_up: Annotated[float, typer.Option(help="Give up after this many seconds without a coordinator.")] = 3600.0,
+    keepalive: Annotated[float, typer.Option(help="Seconds between heartbeats.")] = 10.0,
     retries: Retries = 0,
     wait: Wait = 0.5,
     time_limit: TimeLimit = None,
     failures: FailuresOption = FailureName.stop,
 ) -> None:
-    """Let your agent take part until the answer is known; what it draws stays here."""
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what matters, we say ourselves
+    """Take part in a run until the answer is known; rewards stay at your site."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # we report what matters ourselves
     given: dict[str, Any] = {}
     if (arms is None) == (means is None):
         raise ct.InputError("give exactly one of --arms and --means (collabtop join --help)")

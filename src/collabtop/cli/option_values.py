@@ -1,4 +1,4 @@
-"""Options of an algorithm, as they are typed: NAME=VALUE."""
+"""Options of an algorithm from the command line: NAME=VALUE."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 
 def read_options(algorithm: str, typed: Sequence[str]) -> dict[str, Any]:
-    """Read NAME=VALUE pairs, each value as the kind of thing that the option's default is.
+    """Read NAME=VALUE pairs; each value gets the type of the option's default.
 
     >>> read_options("kzz", ["balanced=true"])
     {'balanced': True}
     """
-    # An unknown algorithm or option is left to `identify`, which says what there is.
+    # An unknown algorithm or option is left to `identify`, whose error lists the known ones.
     defaults = algorithm_options(algorithm) if algorithm in available_algorithms() else {}
     options: dict[str, Any] = {}
     for pair in typed:
         name, equals, text = pair.partition("=")
         if not (name and equals):
-            raise InputError(f"option is {pair!r}, but NAME=VALUE is needed, such as schedule=full")
+            raise InputError(f"--option is {pair!r}, but NAME=VALUE is needed, such as schedule=full")
         if name in options:
-            raise InputError(f"option {name!r} is given twice")
+            raise InputError(f"--option {name} is given twice")
         options[name] = _value(name, text, defaults.get(name))
     return options
 
@@ -35,15 +35,14 @@ def _value(name: str, text: str, default: Any) -> Any:
         return _flag(name, text)
     if not isinstance(default, int | float):
         return text
-    kind = type(default)
     try:
-        return kind(text)
+        return type(default)(text)
     except ValueError:
-        needed = "a whole number" if kind is int else "a number"
-        raise InputError(f"option {name} is {text!r}, but {needed} is needed") from None
+        needed = "a whole number" if isinstance(default, int) else "a number"
+        raise InputError(f"--option {name} is {text!r}, but {needed} is needed") from None
 
 
 def _flag(name: str, text: str) -> bool:
     if text.lower() not in _FLAGS:
-        raise InputError(f"option {name} is {text!r}, but true or false is needed")
+        raise InputError(f"--option {name} is {text!r}, but true or false is needed")
     return _FLAGS[text.lower()]

@@ -1,4 +1,4 @@
-"""Where commands print: tables for people, JSON for programs."""
+"""How commands print and save: tables for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PIPE_WIDTH = 100
 
 
 def print_tables(*tables: RenderableType) -> None:
-    """Print for a person; into a pipe, as wide as the tables like it."""
+    """Print tables; into a pipe, with a fixed width."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=_PIPE_WIDTH)
@@ -26,29 +26,29 @@ def print_tables(*tables: RenderableType) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print for a program: JSON in UTF-8, whatever the terminal's encoding, and nothing else."""
+    """Print JSON in UTF-8, whatever the encoding of the terminal."""
     typer.echo(msgspec.json.encode(value))
 
 
 def path_to_save(name: str, path: Path) -> Path:
-    """Check where a result is to go before the work that leads to it is done: a file can be made there.
+    """Check before the work begins that a result can be written to this path.
 
     >>> path_to_save("--save", Path("nowhere/top.json"))
     Traceback (most recent call last):
     collabtop.errors.FileError: --save 'nowhere/top.json': no such file or directory
     """
-    place = path.resolve()  # what a link points to is written, not the link
-    if place.exists() and not place.is_file():
-        raise FileError(f"{name} {str(path)!r} is there already and is no file: choose another name")
+    target = path.resolve()  # the target of a link is written, not the link
+    if target.exists() and not target.is_file():
+        raise FileError(f"{name} {str(path)!r} exists and is not a file: choose a different name")
     try:
-        tempfile.TemporaryFile(dir=place.parent).close()
+        tempfile.TemporaryFile(dir=target.parent).close()
     except OSError as error:
         raise FileError(f"{name} {str(path)!r}: {reason(error)}") from None
-    return place
+    return target
 
 
 def save_json(value: Any, name: str, path: Path) -> None:
-    """Write JSON to a file, whole or not at all."""
+    """Write JSON to a file, completely or not at all."""
     try:
         write_whole(path, msgspec.json.encode(value))
     except OSError as error:
@@ -56,5 +56,5 @@ def save_json(value: Any, name: str, path: Path) -> None:
 
 
 def examples(*lines: str) -> str:
-    """Examples for the end of a command's help, one a line."""
+    """Examples for the end of a command's help, one per line."""
     return "\n\n".join(["[bold]Examples[/bold]", *(f"  {line}" for line in lines)])

@@ -1,4 +1,4 @@
-"""`collabtop reproduce`: the paper's experimental section, measured again."""
+"""`collabtop reproduce`: the experiments of the paper, measured again."""
 
 from __future__ import annotations
 
@@ -27,41 +27,42 @@ _COLOURS = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
 
 def reproduce(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the report, its figures and the studies go.")] = Path(
-        "reproduction"
-    ),
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder for the report, its figures and the studies.")
+    ] = Path("reproduction"),
     runs: Annotated[
-        int | None, typer.Option(min=2, help=f"Runs a point: {_RUNS}, or {_QUICK_RUNS} with --quick, if left out.")
+        int | None, typer.Option(min=2, help=f"Runs per point; default: {_RUNS}, or {_QUICK_RUNS} with --quick.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer points and runs: seconds, not a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer points and runs: seconds instead of a minute.")] = False,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Also what 100 runs cannot decide: horizons for error .01, growth with n.")
+        bool,
+        typer.Option("--deep", help="Also measure what 100 runs cannot decide: horizons for error .01, growth with n."),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed, other runs.")] = 0,
-    jobs: Annotated[int | None, typer.Option(min=1, help="How many processes; all cores if left out.")] = None,
-    means: Annotated[Path | None, typer.Option(metavar="FILE", help="The IID arms: one mean a line.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="A different seed makes different runs.")] = 0,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Number of processes; default: all cores.")] = None,
+    means: Annotated[Path | None, typer.Option(metavar="FILE", help="The IID arms: one mean per line.")] = None,
     group_means: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The non-IID arms: an arm a line, an agent a column.")
+        Path | None, typer.Option(metavar="FILE", help="The non-IID arms: one line per arm, one column per agent.")
     ] = None,
     movielens: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="A MovieLens release as downloaded, for both.")
+        Path | None, typer.Option(metavar="PATH", help="A MovieLens release as downloaded, for both kinds of arms.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print what came out as JSON, and nothing else.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
-    """Redo the paper's experiments: twelve panels, and each of its statements beside what was measured."""
+    """Repeat the paper's experiments: twelve panels, and a verdict on each of its statements."""
     if quick and deep:
-        raise InputError("--quick and --deep exclude each other")
+        raise InputError("give --quick or --deep, not both")
     iid, groups, source = _arms(means, group_means, movielens)
     settings = Settings(
         iid, groups, source, runs=runs or (_QUICK_RUNS if quick else _RUNS), seed=seed, quick=quick, deep=deep
     )
     with resumable():
-        made = measure(settings, out, jobs=jobs, progress=not json)
-        files = write_report(made, out, jobs=jobs)
+        reproduction = measure(settings, out, jobs=jobs, progress=not json)
+        files = write_report(reproduction, out, jobs=jobs)
     if json:
-        print_json({**made.to_dict(), "files": {name: str(path) for name, path in files.items()}})
+        print_json({**reproduction.to_dict(), "files": {name: str(path) for name, path in files.items()}})
         return
-    print_tables(_table(made))
+    print_tables(_table(reproduction))
     typer.echo(f"The report is in {files['html']} (also {files['markdown'].name}), the figures in {files['figures']}")
 
 
@@ -70,23 +71,24 @@ def _arms(
 ) -> tuple[ct.BernoulliArms, ct.HeterogeneousArms, str]:
     if movielens is not None:
         if means is not None or group_means is not None:
-            raise InputError("--movielens brings both kinds of arms: leave out --means and --group-means")
+            raise InputError("--movielens is for both kinds of arms: omit --means and --group-means")
         return ct.datasets.movielens(movielens), ct.datasets.movielens_groups(movielens), movielens.name
     iid = ct.datasets.movielens_like() if means is None else ct.read_arms(means)
     groups = ct.datasets.movielens_like_groups() if group_means is None else ct.read_arms(group_means)
     if not isinstance(iid, ct.BernoulliArms):
-        raise FileError(f"{means}: several columns, but one mean an arm is needed")
+        raise FileError(f"{means}: several columns, but one mean per arm is needed", argument="means")
     if not isinstance(groups, ct.HeterogeneousArms):
-        raise FileError(f"{group_means}: one column, but a mean for each agent is needed")
+        raise FileError(f"{group_means}: one column, but one per agent is needed", argument="group_means")
     embedded = "the embedded stand-in for the paper's"
     names = [embedded if file is None else file.name for file in (means, group_means)]
     return iid, groups, names[0] if names[0] == names[1] else f"{names[0]} (IID), {names[1]} (non-IID)"
 
 
-def _table(made: Reproduction) -> Table:
+def _table(reproduction: Reproduction) -> Table:
     table = Table(box=SIMPLE_HEAD)
     for name in ("", "the paper says", "verdict"):
         table.add_column(name, no_wrap=name != "the paper says")
-    for one in made.statements:
-        table.add_row(one.name, one.says, f"[{_COLOURS[one.verdict]}]{one.verdict}[/]")
+    for statement in reproduction.statements:
+        verdict = f"[{_COLOURS[statement.verdict]}]{statement.verdict}[/]"
+        table.add_row(statement.name, statement.says, verdict)
     return table

@@ -1,4 +1,4 @@
-"""`collabtop resume`: go on with a run from its checkpoint."""
+"""`collabtop resume`: continue a run from its checkpoint."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ resume_examples = examples(
 
 
 def resume(
-    checkpoint: Annotated[Path, typer.Argument(metavar="FILE", help="What `identify --checkpoint` wrote.")],
+    checkpoint: Annotated[Path, typer.Argument(metavar="FILE", help="A file written by `identify --checkpoint`.")],
     pull: Annotated[str | None, typer.Option(metavar="MODULE:NAME", help="Your function.")] = None,
     arms: Annotated[
         str | None,
-        typer.Option(metavar="MODULE:NAME", help="Your candidates, where the file does not hold them; or your arms."),
+        typer.Option(metavar="MODULE:NAME", help="Your candidates, if the file does not hold them; or your own arms."),
     ] = None,
-    means: Annotated[Path | None, typer.Option(metavar="FILE", help="The file of means, for a simulation.")] = None,
+    means: Annotated[Path | None, typer.Option(metavar="FILE", help="The file of means of a simulation.")] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="The file of logged rewards.")] = None,
     replay: Annotated[bool, typer.Option("--replay", help="With --csv: use each reward once, in order.")] = False,
     team: TeamOption = TeamName.local,
@@ -55,11 +55,11 @@ def resume(
     watch: WatchOption = False,
     json: Json = False,
 ) -> None:
-    """Go on with a run from its checkpoint; nothing that was paid for is pulled again."""
+    """Continue a run from its checkpoint; completed pulls are not repeated."""
     given: dict[str, Any] = {}
     if arms is not None:
-        mine = load("--arms", arms)
-        given["arms" if isinstance(mine, ct.Arms) else "candidates"] = mine
+        loaded = load("--arms", arms)
+        given["arms" if isinstance(loaded, ct.Arms) else "candidates"] = loaded
     if means is not None:
         given["arms"] = ct.read_arms(means)
     if csv is not None:

@@ -24,53 +24,57 @@ class TeamName(StrEnum):
 
 
 class FailureName(StrEnum):
-    """What becomes of a pull that failed for good."""
+    """What counts for a pull that failed for good."""
 
     stop = "raise"
     zero = "zero"
     skip = "skip"
 
 
-TeamOption = Annotated[TeamName, typer.Option(help="Agents one after the other, in parallel, or on a Ray cluster.")]
+TeamOption = Annotated[
+    TeamName, typer.Option(help="Run the agents one after the other, in parallel threads, or on a Ray cluster.")
+]
 AddressOption = Annotated[
     str | None,
-    typer.Option(metavar="HOST:PORT", help="With --team ray: the cluster to join; left out, one is started here."),
+    typer.Option(metavar="HOST:PORT", help="With --team ray: the cluster to join; by default, one is started here."),
 ]
 Retries = Annotated[int, typer.Option(help="How often a failed pull is tried again.")]
-Wait = Annotated[float, typer.Option(help="Seconds before the first retry; later ones wait twice as long each.")]
-TimeLimit = Annotated[float | None, typer.Option(help="Seconds a pull may take.")]
-FailuresOption = Annotated[FailureName, typer.Option(help="What becomes of a pull that still fails.")]
+Wait = Annotated[float, typer.Option(help="Seconds before the first retry; doubled for each later one.")]
+TimeLimit = Annotated[float | None, typer.Option(help="The most seconds a pull may take.")]
+FailuresOption = Annotated[
+    FailureName, typer.Option(help="What to do with a pull that still fails: stop the run, count it as 0, or skip it.")
+]
 ProgressOption = Annotated[
-    bool | None, typer.Option("--progress/--no-progress", help="Show how far the run is; in a terminal by default.")
+    bool | None,
+    typer.Option("--progress/--no-progress", help="Show the progress of the run; by default, in a terminal."),
 ]
 WatchOption = Annotated[bool, typer.Option("--watch", help="Show the run on a page in the browser.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON, and nothing else.")]
+Json = Annotated[bool, typer.Option("--json", help="Print only JSON: the whole result.")]
 
 
 def make_team(team: TeamName, address: str | None) -> str | ct.Team:
-    """The team that the options say."""
+    """The team for these options."""
     if address is None:
         return team.value
     if team is not TeamName.ray:
-        raise ct.InputError(f"--address goes with --team ray, and the team is {team.value}")
+        raise ct.InputError(f"--address only applies with --team ray, but --team is {team.value}")
     return ct.RayTeam(address=address)
 
 
 @contextmanager
 def notice_if_finished(checkpoint: Path) -> Iterator[None]:
-    """Say, on stderr, that a checkpoint held the answer already: whoever changed a function wants to know."""
-    known = is_finished(checkpoint)
+    """Print on stderr that a checkpoint held the answer already, so that a changed function had no effect."""
+    was_finished = is_finished(checkpoint)
     yield
-    if known:
-        said = f"{checkpoint} held the answer already: nothing was pulled (another file begins a new run)"
-        typer.echo(said, err=True)
+    if was_finished:
+        typer.echo(f"{checkpoint} held the answer already: nothing was pulled (use a new file for a new run)", err=True)
 
 
 def make_policy(retries: int, wait: float, time_limit: float | None, failures: FailureName) -> ct.PullPolicy:
-    """The policy that the options say."""
+    """The policy for these options."""
     return ct.PullPolicy(retries=retries, wait=wait, time_limit=time_limit, failures=failures.value)
 
 
 def wants_progress(asked: bool | None) -> bool:
-    """What was asked for, or whether somebody looks."""
+    """What was requested, or by default whether stderr is a terminal."""
     return sys.stderr.isatty() if asked is None else asked

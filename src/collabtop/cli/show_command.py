@@ -1,4 +1,4 @@
-"""`collabtop show`: what is in a checkpoint."""
+"""`collabtop show`: the contents of a checkpoint."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ show_examples = examples("collabtop show run.ctlog", "collabtop show run.ctlog -
 
 
 def show(
-    checkpoint: Annotated[Path, typer.Argument(metavar="FILE", help="What `identify --checkpoint` wrote.")],
-    json: Annotated[bool, typer.Option("--json", help="Print it as JSON, and nothing else.")] = False,
+    checkpoint: Annotated[Path, typer.Argument(metavar="FILE", help="A file written by `identify --checkpoint`.")],
+    json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
-    """Tell what a checkpoint holds: the run, how far it is, and what each candidate has had."""
+    """Show a checkpoint: the run, its progress, and the pulls of each candidate."""
     summary = summarize(checkpoint)
     print_json(summary.to_dict()) if json else print_tables(log_tables(summary))

@@ -40,17 +40,18 @@ class StudyTeam(StrEnum):
 def study(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The grid: arms, algorithms, m, agents, horizon.")],
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where results go; FILE-results beside the file if left out.")
+        Path | None,
+        typer.Option(metavar="DIR", help="The folder for the results; default: FILE-results beside the file."),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="How many processes; all cores if left out.")] = None,
-    team: Annotated[StudyTeam, typer.Option(help="Processes of this machine, or tasks on a Ray cluster.")] = (
-        StudyTeam.local
-    ),
+    jobs: Annotated[int | None, typer.Option(min=1, help="Number of processes; default: all cores.")] = None,
+    team: Annotated[
+        StudyTeam, typer.Option(help="Make the runs in processes on this machine, or as tasks on a Ray cluster.")
+    ] = (StudyTeam.local),
     address: AddressOption = None,
     parquet: Annotated[bool, typer.Option("--parquet", help="Also write rows.parquet (needs polars).")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the points as JSON, and nothing else.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print only JSON: the points.")] = False,
 ) -> None:
-    """Make all runs of a grid, one row a run; a study that was stopped goes on with the same command."""
+    """Make all runs of a grid, with one row per run; the same command continues a stopped study."""
     grid = read_study(file)
     folder = out if out is not None else file.with_name(f"{file.stem}-results")
     with resumable():
@@ -61,4 +62,4 @@ def study(
         print_json({"out": str(folder), "points": [msgspec.to_builtins(point) for point in table.points()]})
         return
     print_tables(points_table(table.points()))
-    typer.echo(f"{len(table):,} runs are in {folder}: rows.csv (one row a run), points.csv (one row a point)")
+    typer.echo(f"{len(table):,} runs are in {folder}: rows.csv (one row per run), points.csv (one row per point)")

@@ -1,4 +1,4 @@
-"""`collabtop watch`: the page that shows runs."""
+"""`collabtop watch`: a page in the browser that shows runs."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def watch(
     source: Annotated[
         Path, typer.Argument(metavar="[FILE | FOLDER]", help="A checkpoint, or a folder of them (*.ctlog).")
     ] = Path(),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where it listens; 0 takes any free port.")] = 8765,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes any free one.")] = 8765,
     host: Annotated[
-        str, typer.Option(help="Which address it listens on; others than this machine's own ask for a token.")
+        str, typer.Option(help="The address to listen on; any but this machine's own requires a token.")
     ] = "127.0.0.1",
     token: Annotated[
-        str | None, typer.Option(help="What visitors have to know; drawn and printed, where it is needed.")
+        str | None, typer.Option(help="The token that visitors need; drawn and printed if one is required.")
     ] = None,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the browser.")] = False,
 ) -> None:
-    """Show runs in the browser, live and after they ended; Ctrl-C ends the page, never a run."""
+    """Show runs in the browser, live and after they ended. Ctrl-C stops the page, not the runs."""
     need_watch_extra()
     from collabtop.watch.serve import Page, runs_in
 

@@ -90,7 +90,7 @@ class ResultTable:
         """The rows as a data frame of pandas or polars, by default the first of them that is installed."""
         columns = {name: [getattr(row, name) for row in self.rows] for name in TableRow.__struct_fields__}
         if library not in (None, "pandas", "polars"):
-            raise InputError(f"library is {library!r}, but 'pandas' or 'polars' is needed")
+            raise InputError(f"library is {library!r}, but 'pandas' or 'polars' is needed", argument="library")
         for name in ("pandas", "polars") if library is None else (library,):
             with suppress(ImportError):
                 return import_module(name).DataFrame(columns)

@@ -1,4 +1,4 @@
-"""What a run would do, before anything is pulled."""
+"""A dry run: how often each candidate would be pulled, and what that may cost, without pulling anything."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.arms import Arms, Draws
-from collabtop.arms.base import Ints, Reals
+from collabtop.arms import Arms
 from collabtop.arms.function import as_candidates, candidate_label
+from collabtop.arms.stand_ins import NoiselessArms, UnpullableArms
 from collabtop.problem import Problem
 from collabtop.runs.budget import Cost, costs_of, worst_case
 from collabtop.runs.identification import identify
@@ -26,9 +26,9 @@ class ForecastRound(msgspec.Struct, frozen=True):
     round: int
     phase: str
     live: int
-    """Candidates open when it begins."""
+    """Candidates that are open when it begins."""
     pulls: float
-    """Pulls that each of them gets in it, on average."""
+    """Pulls that each of them gets in this round, on average."""
     so_far: float
     """Pulls that each of them has had when it ends."""
     time: int
@@ -36,7 +36,7 @@ class ForecastRound(msgspec.Struct, frozen=True):
 
 
 class Forecast(msgspec.Struct, frozen=True):
-    """What a run would do if the candidates differed evenly: other candidates move the details, not the limits."""
+    """What a run would do if the candidates' means were evenly spaced: real ones change the details, not the limits."""
 
     algorithm: str
     options: dict[str, Any]
@@ -52,14 +52,14 @@ class Forecast(msgspec.Struct, frozen=True):
     most: int
     """Pulls of a candidate that stays open to the end."""
     pulls: int
-    """Pulls in all."""
+    """Pulls in total."""
     most_cost: float
-    """What the run can cost at most, whichever candidates stay open (in pulls where no cost was given)."""
+    """What the run can cost at most, whichever candidates stay open (in pulls if no cost was given)."""
     costs: tuple[float, ...]
     """The price of a pull of each candidate."""
 
     def by_candidate(self) -> list[dict[str, Any]]:
-        """For each candidate the fewest and the most pulls it would get, and their price."""
+        """The fewest and the most pulls of each candidate, and their price."""
         return [
             {
                 "label": label,
@@ -80,9 +80,9 @@ class Forecast(msgspec.Struct, frozen=True):
         table = Table(title=title, caption=caption)
         for name in ("round", "phase", "open", "pulls each", "so far", "time", "words"):
             table.add_column(name, justify="left" if name == "phase" else "right")
-        for it in self.rounds:
-            numbers = f"{it.live:,}", f"{it.pulls:,.4g}", f"{it.so_far:,.4g}", f"{it.time:,}", f"{it.words:,}"
-            table.add_row(str(it.round), it.phase, *numbers)
+        for row in self.rounds:
+            numbers = f"{row.live:,}", f"{row.pulls:,.4g}", f"{row.so_far:,.4g}", f"{row.time:,}", f"{row.words:,}"
+            table.add_row(str(row.round), row.phase, *numbers)
         return table
 
     def __str__(self) -> str:
@@ -104,10 +104,10 @@ def dry_run(
     options: dict[str, Any] | None = None,
     seed: int = 0,
 ) -> Forecast:
-    """Say how often each candidate would be pulled, and what that may cost, without pulling anything.
+    """Compute how often each candidate would be pulled, and what that may cost, without pulling anything.
 
-    It takes the arguments of `identify` and raises the errors that it would. `arms` may be a list of
-    candidates; no function is needed.
+    It takes the arguments of `identify` and raises the same errors. `arms` may be a list of candidates; no
+    function is needed.
 
     >>> import collabtop as ct
     >>> forecast = ct.dry_run(["a", "b", "c", "d"], m=1, agents=2, budget=1_000, algorithm="kzz")
@@ -131,10 +131,10 @@ def dry_run(
 
 def _forecast(algorithm: Algorithm, arms: Arms, problem: Problem, costs: tuple[float, ...], seed: int) -> Forecast:
     n, m, agents = problem.n, problem.m, problem.agents
-    stand_in = _Stairs(n, None if arms.iid else agents)
+    # Evenly spaced and without noise: no arm is settled early, so that every round takes place.
+    stand_in = NoiselessArms((n - np.arange(n)) / n, agents=None if arms.iid else agents)
     result = identify(stand_in, m, agents=agents, horizon=problem.horizon, algorithm=algorithm, seed=seed)
     assert result.observed is not None  # it ran in this process
-    inner = Problem(n, min(m, n - m), agents, problem.horizon)
     return Forecast(
         algorithm=algorithm.title,
         options=algorithm.options,
@@ -148,36 +148,24 @@ def _forecast(algorithm: Algorithm, arms: Arms, problem: Problem, costs: tuple[f
         fewest=int(result.observed.pulls.min()),
         most=int(result.observed.pulls.max()),
         pulls=result.pulls,
-        most_cost=worst_case(algorithm, inner, costs),
+        most_cost=worst_case(algorithm, problem.inner, costs),
         costs=costs,
     )
 
 
 def _rounds(result: Result) -> tuple[ForecastRound, ...]:
     rounds, so_far = [], 0.0
-    for it in result.rounds:
-        each = it.pulls / it.live if it.live else 0.0
+    for row in result.rounds:
+        each = row.pulls / row.live if row.live else 0.0
         so_far += each
-        rounds.append(ForecastRound(it.round, it.phase, it.live, each, so_far, it.time, it.words))
+        rounds.append(ForecastRound(row.round, row.phase, row.live, each, so_far, row.time, row.words))
     return tuple(rounds)
 
 
-class _Candidates(Arms):
-    """Candidates that nobody can pull."""
+class _Candidates(UnpullableArms):
+    """A list of candidates without a function to pull them; a function for the cost may look at them."""
 
     def __init__(self, candidates: list[Any]) -> None:
         self.candidates = candidates
-        super().__init__(len(candidates), labels=[candidate_label(it, place) for place, it in enumerate(candidates)])
-
-    def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
-        raise NotImplementedError
-
-
-class _Stairs(Arms):
-    """Arms without noise whose means differ evenly: none is settled early, so that every round takes place."""
-
-    def __init__(self, n: int, agents: int | None) -> None:
-        super().__init__(n, agents=agents)
-
-    def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
-        return np.asarray((self.n - arms) / self.n * times, np.float64)
+        labels = [candidate_label(candidate, index) for index, candidate in enumerate(candidates)]
+        super().__init__(len(candidates), labels=labels)

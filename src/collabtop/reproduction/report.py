@@ -130,7 +130,7 @@ def measure(settings: Settings, out: Path, *, jobs: int | None = None, progress:
 
 def _check(settings: Settings) -> None:
     if settings.runs < 2:
-        raise InputError(f"runs is {settings.runs}, but at least 2 runs per point are needed")
+        raise InputError(f"runs is {settings.runs}, but at least 2 runs per point are needed", argument="runs")
     if settings.quick and settings.deep:
         raise InputError("quick and deep exclude each other: choose one of them")
 

@@ -54,10 +54,12 @@ class RunLog:
         try:
             self._file = open(self.path, "a+b", buffering=0, opener=owner_only if private else None)  # noqa: SIM115
         except OSError as error:
-            raise FileError(f"checkpoint {str(path)!r}: {reason(error)}") from None
+            raise FileError(f"checkpoint {str(path)!r}: {reason(error)}", argument="checkpoint") from None
         try:
             if not lock_file(self._file):
-                raise FileError(f"checkpoint {str(path)!r} is in use: another process is running it")
+                raise FileError(
+                    f"checkpoint {str(path)!r} is in use: another process is running it", argument="checkpoint"
+                )
             self._file.seek(0)
             data = self._file.read()
             self.records, good = read_records(data, self.path)
@@ -129,7 +131,7 @@ def read_log(path: str | PathLike[str]) -> list[Record]:
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise FileError(f"checkpoint {str(path)!r}: {reason(error)}") from None
+        raise FileError(f"checkpoint {str(path)!r}: {reason(error)}", argument="checkpoint") from None
     return read_records(data, Path(path))[0]
 
 

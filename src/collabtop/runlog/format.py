@@ -245,9 +245,10 @@ def read_records(data: bytes, path: Path) -> tuple[list[Record], int]:
         version = data[len(_NAME) :].split(b"\n")[0][:8].decode("ascii", "replace")
         raise FileError(
             f"{str(path)!r} has log format {version}, but this version of collabtop reads format {FORMAT}: "
-            "use the version that wrote it, or a different file"
+            "use the version that wrote it, or a different file",
+            argument="checkpoint",
         )
-    raise FileError(f"{str(path)!r} is not a collabtop log: use a different file")
+    raise FileError(f"{str(path)!r} is not a collabtop log: use a different file", argument="checkpoint")
 
 
 def read_more_records(data: bytes, start: int, path: Path) -> tuple[list[Record], int]:
@@ -258,7 +259,9 @@ def read_more_records(data: bytes, start: int, path: Path) -> tuple[list[Record]
         try:
             records.append(_decoder.decode(body))
         except msgspec.DecodeError as error:
-            raise FileError(f"checkpoint {str(path)!r}: a record cannot be read ({error})") from None
+            raise FileError(
+                f"checkpoint {str(path)!r}: a record cannot be read ({error})", argument="checkpoint"
+            ) from None
         good = end
     return records, good
 
@@ -283,4 +286,7 @@ def _bodies(data: bytes, start: int, path: Path) -> Iterator[tuple[memoryview, i
 
 
 def _damaged(path: Path, at: int) -> FileError:
-    return FileError(f"checkpoint {str(path)!r} is damaged at byte {at}, with more after it: take it from a backup")
+    return FileError(
+        f"checkpoint {str(path)!r} is damaged at byte {at}, with more after it: take it from a backup",
+        argument="checkpoint",
+    )

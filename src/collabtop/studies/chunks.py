@@ -1,4 +1,4 @@
-"""The runs of a study in portions: what one process, here or on a cluster, makes at a time."""
+"""The runs of a study in chunks: what one process, here or on a cluster, makes at a time."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class Chunk(msgspec.Struct, frozen=True):
     runs: tuple[int, ...]
 
 
-Made = Iterator[tuple[Chunk, list[Row]]]
-"""Portions as they are finished, in any order."""
+FinishedChunks = Iterator[tuple[Chunk, list[Row]]]
+"""Chunks as they are finished, in any order."""
 
-Makers = Callable[[Study, Sequence[Chunk]], AbstractContextManager[Made]]
-"""Those who make the portions, for as long as they are needed."""
+ChunkRunner = Callable[[Study, Sequence[Chunk]], AbstractContextManager[FinishedChunks]]
+"""Runs the chunks of a study in processes or on a cluster, which end with the context."""
 
 
 def run_chunk(study: Study, chunk: Chunk) -> list[Row]:
-    """Make a portion's runs."""
+    """Make the runs of a chunk."""
     point = study.points[chunk.point]
     return [_run_once(study, point, run) for run in chunk.runs]
 
 
 def identify_at(study: Study, point: Point, seed: int) -> Result:
-    """One run of a point."""
+    """Make one run of a point."""
     return identify(
         study.arms[point.arms],
         point.m,
@@ -60,7 +60,7 @@ def _run_once(study: Study, point: Point, run: int) -> Row:
         horizon=point.horizon,
         run=run,
         seed=seed,
-        correct=bool(values[result.top_indices].min() >= best.min()),  # with a tie, either set is right
+        correct=bool(values[result.top_indices].min() >= best.min()),  # if arms tie, either set is right
         time=result.time,
         words=result.words,
         bits=result.bits,

@@ -1,4 +1,4 @@
-"""A study: which runs to make, and the seeds that make them the same wherever they run."""
+"""A study: which runs to make, with seeds that make them the same wherever they run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -17,16 +17,14 @@ from collabtop.algorithms.registry import make_algorithm
 from collabtop.arms import SimulatedArms
 from collabtop.errors import InputError
 from collabtop.runs.spec import make_spec
+from collabtop.studies.table import Setting, StudyTable, options_text
 from collabtop.validation import whole_number
-
-if TYPE_CHECKING:
-    from collabtop.studies.table import StudyTable
 
 _MOST_RUNS = 10**9
 
 
 class Point(msgspec.Struct, frozen=True):
-    """One place of the grid: `runs` independent runs of one algorithm in one setting."""
+    """A point of the grid: `runs` independent runs of one algorithm in one setting."""
 
     arms: str
     """Name of the arms."""
@@ -39,9 +37,15 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What is run, as text: two points with the same key are the same runs."""
+        """The point without its number of runs, as text: two points with the same key make the same runs."""
         options = json.dumps(self.algorithm.options, sort_keys=True)
         return f"{self.arms}|{self.algorithm.title}|{options}|{self.m}|{self.agents}|{self.horizon}|{self.seed}"
+
+    @property
+    def setting(self) -> Setting:
+        """What its rows and its summary have in common."""
+        options = options_text(self.algorithm.options)
+        return Setting(self.arms, self.algorithm.title, options, self.m, self.agents, self.horizon)
 
     def run_seed(self, run: int) -> int:
         """The seed of run number `run`: it depends on the point and the run, not on the rest of the study."""
@@ -56,12 +60,12 @@ class Study:
         arms: simulated arms, or several by name.
         algorithms: names or algorithm objects.
         m: how many arms are wanted (the paper's m), one number or several.
-        agents: number of agents (K), one or several; non-IID arms bring their own.
+        agents: number of agents (K), one or several; not needed for non-IID arms, which determine it.
         horizon: time steps (T), one or several.
-        runs: independent runs a point.
+        runs: independent runs per point.
         seed: one seed for the whole study.
 
-    Studies can be added up: `first + second` makes the runs of both, each once.
+    Studies can be added: `first + second` makes the runs of both, each once.
 
     >>> import collabtop as ct
     >>> arms = ct.BernoulliArms([0.9, 0.5, 0.4, 0.1])
@@ -87,24 +91,27 @@ class Study:
     ) -> None:
         self.arms = dict(arms) if isinstance(arms, Mapping) else {"arms": arms}
         """The arms, by name."""
-        made = [make_algorithm(one) if isinstance(one, str) else one for one in _listed("algorithms", algorithms)]
+        chosen = [make_algorithm(name) if isinstance(name, str) else name for name in _listed("algorithms", algorithms)]
         if not self.arms:
-            raise InputError("arms is empty: a study needs at least one set of arms")
+            raise InputError("arms is empty: a study needs at least one set of arms", argument="arms")
         runs = whole_number("runs", runs, least=1, most=_MOST_RUNS)
         points: list[Point] = []
-        for name, some in self.arms.items():
-            if not isinstance(some, SimulatedArms):
-                raise InputError(f"arms {name!r} have no known means, so no study can tell a right answer")
-            crews = [some.agents] if some.agents is not None else _listed("agents", agents)
-            grid = product(made, _listed("m", m), crews, _listed("horizon", horizon))
-            points += [Point(name, algorithm, its_m, k, t, runs, seed) for algorithm, its_m, k, t in grid]
+        for name, its_arms in self.arms.items():
+            if not isinstance(its_arms, SimulatedArms):
+                raise InputError(
+                    f"arms {name!r} have no known means, so a study cannot tell which answers are right",
+                    argument="arms",
+                )
+            numbers = [its_arms.agents] if its_arms.agents is not None else _listed("agents", agents)
+            grid = product(chosen, _listed("m", m), numbers, _listed("horizon", horizon))
+            points += [Point(name, algorithm, best, k, t, runs, seed) for algorithm, best, k, t in grid]
         self.points = _checked(points, self.arms)
         """The points of the grid, in order and each once."""
 
     def __add__(self, other: Study) -> Study:
         for name in self.arms.keys() & other.arms.keys():
             if not np.array_equal(self.arms[name].means, other.arms[name].means):
-                raise InputError(f"arms {name!r} differ between the studies: give them names of their own")
+                raise InputError(f"arms {name!r} differ between the studies: give them different names")
         both = object.__new__(Study)
         both.arms = self.arms | other.arms
         both.points = _each_once([*self.points, *other.points])
@@ -112,11 +119,11 @@ class Study:
 
     @property
     def fingerprint(self) -> str:
-        """Changes with anything that changes the study's rows."""
+        """A hash that changes with anything that changes the study's rows."""
         digest = hashlib.sha256()
         for name, arms in sorted(self.arms.items()):
             digest.update(f"{name}|{type(arms).__name__}|{arms.shape}|".encode() + arms.means.tobytes())
-        for point in sorted(self.points, key=lambda one: one.key):
+        for point in sorted(self.points, key=lambda point: point.key):
             digest.update(f"{point.key}|{point.runs}\n".encode())
         return digest.hexdigest()[:32]
 
@@ -132,12 +139,12 @@ class Study:
         """Make all runs.
 
         Args:
-            out: a folder for `rows.csv`, `points.csv` and the journal. A study that was stopped goes on
+            out: a folder for `rows.csv`, `points.csv` and the journal. A study that was stopped continues
                 from its journal when it is run again with the same folder, and ends with the same files.
-            jobs: how many processes share the work; all cores if left out. Never changes a result.
-            progress: show a bar with the time left.
-            team: where the runs are made: `"local"` (processes of this machine) or `"ray"` (tasks on a Ray
-                cluster, as many at once as it has CPUs, or `jobs`). Never changes a result.
+            jobs: number of processes; all cores if omitted. It never changes a result.
+            progress: show a progress bar with the time left.
+            team: where the runs are made: `"local"` (processes on this machine) or `"ray"` (tasks on a Ray
+                cluster, as many at once as it has CPUs, or `jobs`). It never changes a result.
             address: with `"ray"`, the cluster to join; see `RayTeam`.
         """
         from collabtop.studies.runner import run_study
@@ -149,9 +156,9 @@ class Study:
 def _listed(name: str, values: Any) -> list[Any]:
     listed = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
     if listed == [None]:
-        raise InputError(f"{name} is missing: a study of arms that are the same for all agents needs it")
+        raise InputError(f"{name} is missing: a study of IID arms needs it", argument=name)
     if not listed:
-        raise InputError(f"{name} is empty: a grid needs at least one value of it")
+        raise InputError(f"{name} is empty: a grid needs at least one value", argument=name)
     return listed
 
 
@@ -160,14 +167,15 @@ def _checked(points: list[Point], arms: Mapping[str, SimulatedArms]) -> tuple[Po
         try:
             make_spec(arms[point.arms], point.m, agents=point.agents, horizon=point.horizon, algorithm=point.algorithm)
         except InputError as error:
-            raise InputError(f"{point.algorithm.title} on {point.arms}: {error}") from None
+            argument = "algorithms" if error.argument == "algorithm" else error.argument
+            raise InputError(f"{point.algorithm.title} on {point.arms}: {error}", argument=argument) from None
     return _each_once(points)
 
 
 def _each_once(points: list[Point]) -> tuple[Point, ...]:
     unique: dict[str, Point] = {}
     for point in points:
-        known = unique.setdefault(point.key, point)
-        if point.runs > known.runs:
+        earlier = unique.setdefault(point.key, point)
+        if point.runs > earlier.runs:
             unique[point.key] = point
     return tuple(unique.values())

@@ -1,4 +1,4 @@
-"""What a study has done so far, on disk: append only, checksummed, whole after a kill at any moment."""
+"""The finished runs of a study on disk: append-only, checksummed, intact after a kill at any moment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from collabtop.runlog.file import lock_file
 
 
 class Journal:
-    """Records, one a line with its checksum; a torn last line is dropped when the journal is opened again.
+    """Records, one per line with a checksum; an incomplete last line is dropped when the journal is opened again.
 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "journal"
@@ -34,12 +34,12 @@ class Journal:
             data = self._read()
             lines, good = _records(data)
             head = {"study": fingerprint}
-            # A kill may have torn even the first record; any other file that begins like none is not ours.
+            # A kill may have cut off even the first record; any other file that does not begin with it is not ours.
             ours = lines[0] == head if lines else _line(head).startswith(data)
             if not ours:
                 raise FileError(
-                    f"{path} belongs to another study, or another version of collabtop: choose another folder, "
-                    "or remove that one"
+                    f"{path} belongs to a different study or version of collabtop: use a different folder, or delete "
+                    "this one"
                 )
             self._file.truncate(good)
             if not lines:
@@ -48,10 +48,10 @@ class Journal:
             self._close(quietly=True)
             raise
         self.records = lines[1:]
-        """What was appended before."""
+        """The records that were appended before."""
 
     def append(self, record: dict[str, Any]) -> None:
-        """Add a record, and return when it is on disk."""
+        """Append a record and wait until it is on disk."""
         self._file.write(_line(record))
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -69,7 +69,7 @@ class Journal:
         self._close(quietly=error is not None)
 
     def _close(self, *, quietly: bool) -> None:
-        # On a full disk, closing fails once more over the record that failed already.
+        # On a full disk, closing fails again because of the record that failed already.
         with suppress(OSError) if quietly else nullcontext():
             self._file.close()
 
@@ -80,7 +80,7 @@ def _line(record: dict[str, Any]) -> bytes:
 
 
 def _records(data: bytes) -> tuple[list[dict[str, Any]], int]:
-    """The whole records at the start of a journal, and where they end."""
+    """The complete records at the start of a journal, and where they end."""
     records: list[dict[str, Any]] = []
     good = 0
     for line in data.splitlines(keepends=True):

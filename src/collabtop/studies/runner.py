@@ -1,4 +1,4 @@
-"""Makes a study's runs: on all cores, with a journal, so that nothing is made twice and nothing is lost."""
+"""Makes the runs of a study on all cores, with a journal, so that no run is lost or made twice."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import collabtop
 from collabtop.errors import FileError, InputError, StudyError, reason
 from collabtop.runs.result import Result
-from collabtop.studies.chunks import Chunk, Made, Makers, identify_at, run_chunk
+from collabtop.studies.chunks import Chunk, ChunkRunner, FinishedChunks, identify_at, run_chunk
 from collabtop.studies.grid import Study
 from collabtop.studies.journal import Journal
 from collabtop.studies.on_ray import on_ray
-from collabtop.studies.table import Row, StudyTable, options_text, points_csv, write_whole
+from collabtop.studies.table import Row, StudyTable, points_csv, write_whole
 from collabtop.teams.ray.cluster import require_ray
 from collabtop.validation import whole_number
 
 _CHUNK = 20
-_CHUNK_SIZE = 2_000_000  # arms times agents: large runs go one by one, so that Ctrl-C never waits for twenty
+_CHUNK_SIZE = 2_000_000  # arms times agents: large runs form chunks of one, so that Ctrl-C never waits for twenty
 
 
 def run_study(
@@ -43,43 +43,43 @@ def run_study(
     team: str = "local",
     address: str | None = None,
 ) -> StudyTable:
-    """Make all runs of a study that its journal does not hold yet."""
-    makers = _makers(team, jobs, address)
+    """Make all runs of a study that are not in its journal yet."""
+    runner = _runner(team, jobs, address)
     try:
-        return _in_memory(study, makers, progress) if out is None else _in_folder(study, out, makers, progress)
+        return _in_memory(study, runner, progress) if out is None else _in_folder(study, out, runner, progress)
     except BrokenProcessPool:
-        raise StudyError("a process of the study was killed (out of memory?): run it again, it resumes") from None
+        raise StudyError("a process of the study was killed (out of memory?); run it again to resume it") from None
 
 
-def _makers(team: str, jobs: int | None, address: str | None) -> Makers:
+def _runner(team: str, jobs: int | None, address: str | None) -> ChunkRunner:
     if team == "ray":
         require_ray()
         return partial(on_ray, address=address, at_once=None if jobs is None else process_count(jobs))
     if team != "local":
-        raise InputError(f"team is {team!r}, but a study runs on 'local' processes or on 'ray'")
+        raise InputError(f"team is {team!r}, but 'local' or 'ray' is needed for a study", argument="team")
     if address is not None:
-        raise InputError("address goes with team 'ray': it names the cluster to join")
+        raise InputError("address only applies with team 'ray': it is the cluster to join", argument="address")
     return partial(_in_processes, jobs=process_count(jobs))
 
 
 def process_count(jobs: int | None) -> int:
-    """How many processes to use: as many as asked for, or one a core that this process may use."""
+    """The number of processes to use: as many as requested, or one per core that this process may use."""
     if jobs is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return whole_number("jobs", jobs, least=1)
 
 
 def process_context() -> BaseContext:
-    """How processes are started: by a fork where that is safe, since it takes no time."""
+    """How processes are started: by fork where that is safe, as it is the fastest."""
     return multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
 
 
-def _in_memory(study: Study, makers: Makers, progress: bool) -> StudyTable:
-    with closing(_make(study, _missing(study, {}), makers, progress)) as made:
-        return StudyTable(row for _, rows in made for row in rows)
+def _in_memory(study: Study, runner: ChunkRunner, progress: bool) -> StudyTable:
+    with closing(_run_chunks(study, _missing(study, {}), runner, progress)) as chunks:
+        return StudyTable(row for _, rows in chunks for row in rows)
 
 
-def _in_folder(study: Study, out: Path, makers: Makers, progress: bool) -> StudyTable:
+def _in_folder(study: Study, out: Path, runner: ChunkRunner, progress: bool) -> StudyTable:
     try:
         out.mkdir(parents=True, exist_ok=True)
         finished = _finished(study, out)
@@ -88,52 +88,52 @@ def _in_folder(study: Study, out: Path, makers: Makers, progress: bool) -> Study
     if finished is not None:
         return finished
     try:
-        return _with_journal(study, out, makers, progress)
+        return _with_journal(study, out, runner, progress)
     except OSError as error:
-        raise StudyError(f"{out}: {reason(error)}; run it again when that is mended, it resumes") from None
+        raise StudyError(f"{out}: {reason(error)}; fix this and run the study again to resume it") from None
 
 
 def _finished(study: Study, out: Path) -> StudyTable | None:
-    """The rows that are there already, if this very study was run into this folder before."""
+    """The rows of this study if the folder holds them already."""
     rows = out / "rows.csv"
     if not rows.exists():
         return None
     _check_mark(study, out)
     table, wanted = StudyTable.from_csv(rows), sum(point.runs for point in study.points)
     if len(table) != wanted:
-        raise FileError(f"{rows} has {len(table):,} rows, but the study has {wanted:,} runs: remove the folder")
-    (out / "journal").unlink(missing_ok=True)  # a kill may have come between the two
+        raise FileError(f"{rows} has {len(table):,} rows, but the study has {wanted:,} runs: delete the folder")
+    (out / "journal").unlink(missing_ok=True)  # a kill may have left it behind
     return table
 
 
 def study_mark(study: Study) -> str:
-    """What names a study's rows: two versions of collabtop need not make the same runs of one study."""
+    """A text that identifies a study's rows; different versions of collabtop may make different runs of a study."""
     return f"{study.fingerprint} by collabtop {collabtop.__version__}"
 
 
 def _check_mark(study: Study, out: Path) -> None:
-    mark = out / "study.txt"
-    found = mark.read_text().strip() if mark.exists() else ""
-    if found == study_mark(study):
+    path = out / "study.txt"
+    mark = path.read_text().strip() if path.exists() else ""
+    if mark == study_mark(study):
         return
-    fingerprint, _, version = found.partition(" by collabtop ")
+    fingerprint, _, version = mark.partition(" by collabtop ")
     if fingerprint != study.fingerprint:
-        raise FileError(f"{out} holds the results of another study: choose another folder, or remove that one")
+        raise FileError(f"{out} holds the results of a different study: use a different folder, or delete this one")
     raise FileError(
-        f"{out} holds this study's results as {f'collabtop {version}' if version else 'an older version'} made them, "
-        f"and this is {collabtop.__version__}: choose another folder, or remove that one"
+        f"{out} holds this study's results from {f'collabtop {version}' if version else 'an older version'}, but this "
+        f"is {collabtop.__version__}: use a different folder, or delete this one"
     )
 
 
-def _with_journal(study: Study, out: Path, makers: Makers, progress: bool) -> StudyTable:
+def _with_journal(study: Study, out: Path, runner: ChunkRunner, progress: bool) -> StudyTable:
     numbers = {point.key: number for number, point in enumerate(study.points)}
     done: dict[tuple[int, int], Row] = {}
     with Journal(out / "journal", study_mark(study)) as journal:
         for record in journal.records:
             for row in msgspec.convert(record["rows"], list[Row]):
                 done[numbers[record["point"]], row.run] = row
-        with closing(_make(study, _missing(study, done), makers, progress)) as made:
-            for chunk, rows in made:
+        with closing(_run_chunks(study, _missing(study, done), runner, progress)) as chunks:
+            for chunk, rows in chunks:
                 key = study.points[chunk.point].key
                 journal.append({"point": key, "rows": [msgspec.to_builtins(row) for row in rows]})
                 done.update({(chunk.point, row.run): row for row in rows})
@@ -154,12 +154,14 @@ def _missing(study: Study, done: dict[tuple[int, int], Row]) -> list[Chunk]:
     return chunks
 
 
-def _make(study: Study, chunks: Sequence[Chunk], makers: Makers, progress: bool) -> Generator[tuple[Chunk, list[Row]]]:
+def _run_chunks(
+    study: Study, chunks: Sequence[Chunk], runner: ChunkRunner, progress: bool
+) -> Generator[tuple[Chunk, list[Row]]]:
     total = sum(point.runs for point in study.points)
     left = sum(len(chunk.runs) for chunk in chunks)
     with ExitStack() as stack:
-        # The processes come first: a fork is safe only while no bar is drawn by a thread.
-        results = stack.enter_context(makers(study, chunks))
+        # The processes come first: a fork is safe only while no thread draws a progress bar.
+        results = stack.enter_context(runner(study, chunks))
         bar = stack.enter_context(_bar(progress))
         task = bar.add_task("runs", total=total, completed=total - left)
         for chunk, rows in results:
@@ -168,7 +170,7 @@ def _make(study: Study, chunks: Sequence[Chunk], makers: Makers, progress: bool)
 
 
 @contextmanager
-def _in_processes(study: Study, chunks: Sequence[Chunk], jobs: int) -> Iterator[Made]:
+def _in_processes(study: Study, chunks: Sequence[Chunk], jobs: int) -> Iterator[FinishedChunks]:
     jobs = min(jobs, max(1, len(chunks)))
     if jobs == 1:
         yield ((chunk, run_chunk(study, chunk)) for chunk in chunks)
@@ -185,9 +187,9 @@ _study: Study
 
 
 def _begin_worker(study: Study) -> None:
-    global _study  # a process of the pool has one study for its whole life
+    global _study  # a process of the pool works on one study only
     _study = study
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -203,20 +205,8 @@ def _work(chunk: Chunk) -> list[Row]:
 
 
 def run_again(study: Study, row: Row) -> Result:
-    """The run behind a row once more, for what the row does not say."""
-    (point, *_) = (
-        point
-        for point in study.points
-        if (
-            point.arms,
-            point.algorithm.title,
-            options_text(point.algorithm.options),
-            point.m,
-            point.agents,
-            point.horizon,
-        )
-        == (row.arms, row.algorithm, row.options, row.m, row.agents, row.horizon)
-    )
+    """Make the run of a row again, for what the row does not hold."""
+    point = next(point for point in study.points if point.setting == row.setting)
     return identify_at(study, point, row.seed)
 
 

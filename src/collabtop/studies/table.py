@@ -1,4 +1,4 @@
-"""What a study gives: one row a run, and what each point's rows add up to."""
+"""The results of a study: one row per run, and a summary of the rows of each point."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -17,6 +17,18 @@ import numpy as np
 from collabtop.errors import FileError
 from collabtop.stats import wilson_interval
 from collabtop.validation import require
+
+
+class Setting(NamedTuple):
+    """What all runs of a point have in common."""
+
+    arms: str
+    algorithm: str
+    options: str
+    """The algorithm's options as JSON."""
+    m: int
+    agents: int
+    horizon: int
 
 
 class Row(msgspec.Struct, frozen=True, order=True):
@@ -31,7 +43,7 @@ class Row(msgspec.Struct, frozen=True, order=True):
     horizon: int
     run: int
     seed: int
-    """`identify` with this seed makes the same run."""
+    """`identify` makes the same run with this seed."""
     correct: bool
     time: int
     words: int
@@ -40,13 +52,18 @@ class Row(msgspec.Struct, frozen=True, order=True):
     pulls: int
 
     @property
+    def setting(self) -> Setting:
+        """The setting of the run, without its number and seed."""
+        return Setting(self.arms, self.algorithm, self.options, self.m, self.agents, self.horizon)
+
+    @property
     def schedule(self) -> str | None:
         """The algorithm's schedule, where it has one."""
         return _schedule(self.options)
 
 
 class PointSummary(msgspec.Struct, frozen=True):
-    """All runs of one point."""
+    """A summary of the runs of one point."""
 
     arms: str
     algorithm: str
@@ -82,7 +99,7 @@ def _schedule(options: str) -> str | None:
 
 
 class StudyTable:
-    """The rows of a study, sorted; the same whatever number of processes made them."""
+    """The rows of a study, sorted; the same for any number of processes."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.rows: tuple[Row, ...] = tuple(sorted(rows))
@@ -96,19 +113,18 @@ class StudyTable:
     __hash__ = None  # type: ignore[assignment]
 
     def points(self) -> list[PointSummary]:
-        """What the runs of each point add up to, in the order of the rows."""
-        groups: dict[tuple[Any, ...], list[Row]] = {}
+        """A summary of each point, in the order of the rows."""
+        groups: dict[Setting, list[Row]] = {}
         for row in self.rows:
-            key = (row.arms, row.algorithm, row.options, row.m, row.agents, row.horizon)
-            groups.setdefault(key, []).append(row)
-        return [_summary(key, rows) for key, rows in groups.items()]
+            groups.setdefault(row.setting, []).append(row)
+        return [_summary(setting, rows) for setting, rows in groups.items()]
 
     def to_csv(self, path: str | Path) -> None:
-        """Write one row a run, whole or not at all."""
+        """Write one row per run, completely or not at all."""
         write_whole(Path(path), _csv(Row, self.rows))
 
     def to_parquet(self, path: str | Path) -> None:
-        """Write one row a run as Parquet; needs polars (`pip install 'collabtop[parquet]'`)."""
+        """Write one row per run as Parquet; needs polars (`pip install 'collabtop[parquet]'`)."""
         require("parquet", "polars", what="Parquet")
         import polars
 
@@ -119,12 +135,12 @@ class StudyTable:
 
     @classmethod
     def from_csv(cls, path: str | Path) -> StudyTable:
-        """Read rows back."""
+        """Read the rows that `to_csv` wrote."""
         return cls(_read_rows(Path(path)))
 
 
 def options_text(options: dict[str, Any]) -> str:
-    """An algorithm's options as they stand in a row.
+    """An algorithm's options as they appear in a row.
 
     >>> options_text({"schedule": "full"})
     '{"schedule":"full"}'
@@ -155,33 +171,26 @@ def _read_rows(path: Path) -> Iterable[Row]:
                 raise FileError(f"{path}, line {line}: not a row of a study ({error})") from None
 
 
-def _summary(key: tuple[Any, ...], rows: list[Row]) -> PointSummary:
+def _summary(setting: Setting, rows: list[Row]) -> PointSummary:
     wrong = sum(not row.correct for row in rows)
     low, high = wilson_interval(wrong / len(rows), len(rows))
-    spread: dict[str, float] = {}
+    fields: dict[str, Any] = setting._asdict()
     for column in ("words", "bits", "round_trips", "time"):
         values = np.array([getattr(row, column) for row in rows], np.float64)
-        spread[f"{column}_mean"] = float(values.mean())
-        spread[f"{column}_sd"] = float(values.std(ddof=1)) if len(rows) > 1 else 0.0
-    arms, algorithm, options, m, agents, horizon = key
+        fields[f"{column}_mean"] = float(values.mean())
+        fields[f"{column}_sd"] = float(values.std(ddof=1)) if len(rows) > 1 else 0.0
     return PointSummary(
-        arms=arms,
-        algorithm=algorithm,
-        options=options,
-        m=m,
-        agents=agents,
-        horizon=horizon,
         runs=len(rows),
         wrong=wrong,
         error=wrong / len(rows),
         error_low=low,
         error_high=high,
-        **spread,
+        **fields,
     )
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is there whole or not at all, whatever happens on the way."""
+    """Write a file completely or not at all, whatever happens on the way."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

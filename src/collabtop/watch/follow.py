@@ -56,7 +56,7 @@ class LogFollower:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise FileError(f"checkpoint {str(self.path)!r}: {reason(error)}") from None
+            raise FileError(f"checkpoint {str(self.path)!r}: {reason(error)}", argument="checkpoint") from None
 
     def _take(self, file: BinaryIO) -> list[Record]:
         data = file.read(self._most)

@@ -29,7 +29,9 @@ class Page:
         if token is None and not is_loopback(host):
             token = secrets.token_urlsafe(16)
         if token is not None and len(token) < 8:
-            raise InputError("token is shorter than 8 characters: it keeps others out, so make it longer")
+            raise InputError(
+                "token is shorter than 8 characters: it keeps others out, so make it longer", argument="token"
+            )
         self.runs, self.token = runs, token
         self._socket = _listen(host, port)
         self.server = PageServer(runs, token)

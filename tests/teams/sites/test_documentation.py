@@ -43,7 +43,7 @@ def test_the_three_commands_work_as_they_stand_and_are_told_apart_from_a_new_run
     arguments = ["coordinate", "run.toml", "--listen", "localhost:0", "--cert", "certs/coordinator.pem"]
     again = CliRunner().invoke(app, arguments)
     assert again.exit_code == 0
-    assert "run.ctlog holds a finished run, and no site is asked: for a new one, give another --log" in again.stderr
+    assert "run.ctlog holds a finished run: no site is asked (use a different --log for a new run)" in again.stderr
     assert re.search(r"│ +1 │ f +│", again.stdout)
     assert "\n0 bytes crossed, 0 requests were repeated" in again.stdout  # this process asked nobody
 

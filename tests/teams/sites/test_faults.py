@@ -114,7 +114,7 @@ def test_ctrl_c_ends_either_side_with_130_and_both_go_on_later(trial, fresh):
     for name in ("coordinator", "site0"):
         run.send(name, signal.SIGINT)
         assert run.running[name].wait(60) == 130
-        assert "error: interrupted: the same command goes on where it stopped" in run.said(name)
+        assert "error: interrupted: run the same command again to continue" in run.said(name)
         assert "Traceback" not in run.said(name)
         run.go_on()
     for name in ("coordinator", "site0"):
@@ -147,7 +147,7 @@ def test_ctrl_c_in_the_wait_for_a_site_at_the_end_is_130_and_the_answer_is_in_th
     run.send("coordinator", signal.SIGINT)
     assert run.running["coordinator"].wait(20) == 130
     said = run.said("coordinator").splitlines()
-    assert said[-1] == "error: interrupted: the same command goes on where it stopped"
+    assert said[-1] == "error: interrupted: run the same command again to continue"
     assert all(re.match("listening on|site[01] is|error: ", line) for line in said), said
     del run.running["site1"]
     run.start_coordinator()

@@ -93,7 +93,7 @@ def test_wrong_input_is_one_line_and_code_2(run_file, certs, tmp_path):
     assert "no certificate in PEM form" in line_of(
         run("join", "localhost:1", "--site", "x", "--cert", good, "--means", means)
     )
-    assert "min_batch is 0" in line_of(run(*join, "--means", means, "--min-batch", 0))
+    assert "--min-batch is 0" in line_of(run(*join, "--means", means, "--min-batch", 0))
     assert "days is 0" in line_of(run("certs", tmp_path / "new", "north", "--days", 0))
     assert "site is '-'" in line_of(run("certs", tmp_path / "new", "--", "-"))
 
@@ -103,7 +103,7 @@ def test_a_place_where_no_result_can_be_saved_is_said_before_anybody_is_waited_f
     for path, said in (
         (tmp_path / "nowhere" / "top.json", "no such file or directory"),
         (tmp_path / "run.toml" / "top.json", "not a directory"),
-        (tmp_path, "is there already and is no file: choose another name"),
+        (tmp_path, "exists and is not a file: choose a different name"),
     ):
         line = line_of(run(*coordinate, "--save", path))
         assert line.startswith(f"error: --save {str(path)!r}")

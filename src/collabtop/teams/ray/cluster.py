@@ -91,7 +91,8 @@ def _check_address(ray: Any, address: str | None) -> None:
     if address not in (None, "auto", here):
         raise InputError(
             f"address is {address!r}, but this process is connected to the Ray at {here}: leave the address out, "
-            "or call ray.shutdown() first"
+            "or call ray.shutdown() first",
+            argument="address",
         )
 
 
@@ -101,7 +102,8 @@ def _join(ray: Any, address: str | None) -> None:
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         said = str(error).strip().splitlines()
         raise InputError(
-            f"address is {address!r}, but no Ray can be joined there: {said[0] if said else error!r}"
+            f"address is {address!r}, but no Ray can be joined there: {said[0] if said else error!r}",
+            argument="address",
         ) from None
 
 

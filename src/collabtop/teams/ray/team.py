@@ -169,7 +169,9 @@ class _Starter:
         try:
             self._kind = self._ray.remote(AgentHost).options(**actor)
         except (ValueError, TypeError) as error:
-            raise InputError(f"runtime_env is {actor.get('runtime_env')!r}, which Ray does not take: {error}") from None
+            raise InputError(
+                f"runtime_env is {actor.get('runtime_env')!r}, which Ray does not take: {error}", argument="runtime_env"
+            ) from None
         self._cargo = module_folders(), msgspec.msgpack.encode(setup), msgspec.msgpack.encode(options)
         try:
             self._arms = self._ray.put(arms)
@@ -177,7 +179,8 @@ class _Starter:
             said = str(error.__cause__ or error).strip().splitlines()[0]
             raise InputError(
                 f"these arms cannot be sent to Ray's hosts ({said}): what pull uses has to be data or importable; "
-                "open files and connections inside it"
+                "open files and connections inside it",
+                argument="arms",
             ) from None
 
     def start(self, count: int, limit: float) -> list[Host]:
@@ -193,7 +196,9 @@ class _Starter:
             if not isinstance(error, self._ray.exceptions.RayError):
                 raise
             if isinstance(error, self._ray.exceptions.GetTimeoutError):
-                raise InputError(f"Ray's hosts did not start within start_timeout={limit:g} seconds") from None
+                raise InputError(
+                    f"Ray's hosts did not start within start_timeout={limit:g} seconds", argument="start_timeout"
+                ) from None
             raise InputError(f"a host could not be started on Ray: {reason(error)}; {what_to_do(error)}") from None
         return [Host(actor, node, process) for actor, (node, process, _) in zip(actors, places, strict=True)]
 
@@ -210,7 +215,9 @@ def _checked_resources(resources: Mapping[str, float] | None) -> dict[str, float
     wanted: dict[str, float] = {"CPU": 1} if resources is None else dict(resources)
     for name, amount in wanted.items():
         if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 < amount < math.inf:
-            raise InputError(f"resources has {amount!r} of {name!r}, but a positive number is needed")
+            raise InputError(
+                f"resources has {amount!r} of {name!r}, but a positive number is needed", argument="resources"
+            )
     if not wanted:
-        raise InputError('resources is empty, but a host needs something, such as {"CPU": 1}')
+        raise InputError('resources is empty, but a host needs something, such as {"CPU": 1}', argument="resources")
     return wanted

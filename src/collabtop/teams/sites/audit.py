@@ -37,7 +37,7 @@ class Audit:
         try:
             self._file = open(Path(path), "ab", buffering=0, opener=owner_only)  # noqa: SIM115
         except OSError as error:
-            raise FileError(f"audit {str(path)!r}: {reason(error)}") from None
+            raise FileError(f"audit {str(path)!r}: {reason(error)}", argument="audit") from None
         self._path = path
 
     def note(self, frame: FromSite) -> None:
@@ -49,7 +49,9 @@ class Audit:
         except OSError as error:
             with suppress(OSError):  # half a line would spoil the next one, and what it is of does not leave
                 self._file.truncate(before)
-            raise FileError(f"audit {str(self._path)!r}: {reason(error)}; nothing is sent unwritten") from None
+            raise FileError(
+                f"audit {str(self._path)!r}: {reason(error)}; nothing is sent unwritten", argument="audit"
+            ) from None
 
     def close(self) -> None:
         """Let go of the file."""

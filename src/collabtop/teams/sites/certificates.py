@@ -37,10 +37,13 @@ def check_site_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise InputError(
             f"site is {name!r:.80}, but a name of at most 63 letters, digits, dots, dashes and underscores is needed, "
-            "with a letter or digit at both ends"
+            "with a letter or digit at both ends",
+            argument="sites",
         )
     if name in (AUTHORITY, COORDINATOR):
-        raise InputError(f"site is {name!r}, which is the name of a certificate of another kind: choose another")
+        raise InputError(
+            f"site is {name!r}, which is the name of a certificate of another kind: choose another", argument="sites"
+        )
     return name
 
 
@@ -70,10 +73,12 @@ def make_certificates(
     names = [check_site_name(name) for name in _listed("sites", sites)]
     hosts = [_check_host(host) for host in _listed("hosts", hosts)]
     if not hosts:
-        raise InputError("hosts is empty: sites need at least one name or address of the coordinator")
+        raise InputError("hosts is empty: sites need at least one name or address of the coordinator", argument="hosts")
     days = positive_number("days", days)
     if days > _MOST_DAYS:
-        raise InputError(f"days is {days:g}, but at most {_MOST_DAYS:,} (a hundred years) are possible")
+        raise InputError(
+            f"days is {days:g}, but at most {_MOST_DAYS:,} (a hundred years) are possible", argument="days"
+        )
     with needs_sites_extra():
         import cryptography  # noqa: F401
     place, made = Path(folder), []
@@ -94,7 +99,7 @@ def make_certificates(
 
 def _listed(name: str, texts: Sequence[str]) -> Sequence[str]:
     if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(it, str) for it in texts):
-        raise InputError(f"{name} is {texts!r:.80}, but a list of names is needed")
+        raise InputError(f"{name} is {texts!r:.80}, but a list of names is needed", argument=name)
     return texts
 
 
@@ -107,7 +112,8 @@ def _check_host(host: str) -> str:
             return host
     raise InputError(
         f"hosts has {host!r:.80}, but an address (without port or brackets) or a name of letters a to z, digits, "
-        "dashes and dots is needed; one with other letters in the form that begins with xn--"
+        "dashes and dots is needed; one with other letters in the form that begins with xn--",
+        argument="hosts",
     )
 
 

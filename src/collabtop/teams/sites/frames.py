@@ -151,7 +151,9 @@ def check_run_id(run: str) -> str:
     try:
         return msgspec.convert(run, Digits)
     except msgspec.ValidationError:
-        raise InputError(f"run is {run!r:.80}, but the id of a run is needed: 32 digits of 0 to 9 and a to f") from None
+        raise InputError(
+            f"run is {run!r:.80}, but the id of a run is needed: 32 digits of 0 to 9 and a to f", argument="run"
+        ) from None
 
 
 # -- pieces: a frame grows with n, and what gRPC takes at once does not

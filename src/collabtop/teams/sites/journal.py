@@ -114,7 +114,7 @@ def _open(folder: Path, run: str) -> RunLog:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"journal {str(folder)!r}: {reason(error)}") from None
+        raise FileError(f"journal {str(folder)!r}: {reason(error)}", argument="journal") from None
     log = RunLog(folder / f"{run}.ctlog", private=True)  # every reward is in it
     log.seconds_at_risk = 0.0  # an answer that was sent cannot be taken back
     return log
@@ -126,7 +126,9 @@ def _same_visit(known: object, visit: JournalHeader, run: str) -> JournalHeader:
         visit.setup,
         visit.agents,
     ):
-        raise FileError(f"journal of run {run} is of another set-up of that run: give another folder")
+        raise FileError(
+            f"journal of run {run} is of another set-up of that run: give another folder", argument="journal"
+        )
     if known.arms != visit.arms:
-        raise FileError(f"journal of run {run} is of other arms: give those that it was begun with")
+        raise FileError(f"journal of run {run} is of other arms: give those that it was begun with", argument="arms")
     return known

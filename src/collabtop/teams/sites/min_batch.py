@@ -7,9 +7,8 @@ from contextlib import suppress
 import numpy as np
 
 from collabtop.algorithms.registry import available_algorithms, make_algorithm
-from collabtop.arms import Arms, Draws
-from collabtop.arms.base import Ints, Reals
 from collabtop.arms.draws import coordinator_rng
+from collabtop.arms.stand_ins import NoiselessArms
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import ProtocolError
 from collabtop.protocol.messages import Prune, Pull, PullHand, PullOpen, Reply, Request
@@ -58,13 +57,6 @@ _MOST_REHEARSED = 4_096
 """Agents; more of them would take a site minutes."""
 
 
-class _AnyArms(Arms):
-    """Arms for a rehearsal: spread evenly, without noise."""
-
-    def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
-        return np.asarray((arms + 0.5) / self.n * times, np.float64)
-
-
 class _Rehearsal(LocalTeam):
     smallest: int | None = None
 
@@ -93,6 +85,6 @@ def rehearsed_smallest_batch(setup: Setup) -> int | None:
         algorithm.check(problem)
         if problem.horizon >= algorithm.smallest_horizon(problem):
             coordinator = Coordinator(team, Setup(problem, setup.seed))
-            coordinator.open(_AnyArms(problem.n))
+            coordinator.open(NoiselessArms((np.arange(problem.n) + 0.5) / problem.n))
             algorithm.run(coordinator, problem, coordinator_rng(setup.seed))
     return team.smallest

@@ -29,7 +29,9 @@ class Port:
         try:
             self.number: int = self._server.add_secure_port(listen, credentials)
         except RuntimeError:
-            raise InputError(f"listen is {listen!r}, but nothing can listen there: is the port in use?") from None
+            raise InputError(
+                f"listen is {listen!r}, but nothing can listen there: is the port in use?", argument="listen"
+            ) from None
 
     @classmethod
     async def take(cls, listen: str, files: tls.Files, keepalive: float, sites: int) -> Port:

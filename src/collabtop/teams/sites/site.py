@@ -108,7 +108,8 @@ def _checked_arms(arms: Arms, min_batch: int) -> Arms:
     if min_batch > 1 and arms.failure_mode == "skip":
         raise InputError(
             "failures is 'skip', but then a mean may be over fewer pulls than were made: use 'zero' or 'raise', or "
-            "min_batch=1"
+            "min_batch=1",
+            argument="failures",
         )
     return arms
 
@@ -121,11 +122,14 @@ def certified_name(files: Files, wanted: str | None, path: str | PathLike[str]) 
     try:
         certificate = x509.load_pem_x509_certificate(files.certificate)
     except ValueError as error:
-        raise FileError(f"cert {str(path)!r} is no certificate: {error}") from None
+        raise FileError(f"cert {str(path)!r} is no certificate: {error}", argument="cert") from None
     names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     name = str(names[0].value) if names else ""
     if wanted is not None and wanted != name:
-        raise InputError(f"site is {wanted!r}, but cert {str(path)!r} is for {name!r}")
+        raise InputError(f"site is {wanted!r}, but cert {str(path)!r} is for {name!r}", argument="site")
     if certificate.not_valid_after_utc < datetime.now(UTC):
-        raise InputError(f"cert {str(path)!r} was good until {certificate.not_valid_after_utc:%Y-%m-%d}: get a new one")
+        raise InputError(
+            f"cert {str(path)!r} was good until {certificate.not_valid_after_utc:%Y-%m-%d}: get a new one",
+            argument="cert",
+        )
     return name

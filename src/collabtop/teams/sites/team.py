@@ -157,7 +157,9 @@ class SitesTeam(Team):
 
         agents = sum(count for _, count in self._sites)
         if agents != setup.problem.agents:
-            raise InputError(f"agents is {setup.problem.agents}, but the sites have {agents} agents in all")
+            raise InputError(
+                f"agents is {setup.problem.agents}, but the sites have {agents} agents in all", argument="agents"
+            )
         self._recorder, self._stats = recorder, TransportStats()
         run, states = self._run_id(), [PublicState(agent, setup.problem) for agent in range(agents)]
         lost, logged = self._recall(states)
@@ -267,7 +269,7 @@ def check_timeouts(
         if limit is not None:  # as long as it takes
             positive_number(name, limit, of="seconds")
     if on_lost not in ("fail", "go-on"):
-        raise InputError(f"on_lost is {on_lost!r}, but 'fail' or 'go-on' is needed")
+        raise InputError(f"on_lost is {on_lost!r}, but 'fail' or 'go-on' is needed", argument="on_lost")
 
 
 def roster(sites: Sequence[str | tuple[str, int]]) -> tuple[tuple[str, int], ...]:
@@ -277,16 +279,20 @@ def roster(sites: Sequence[str | tuple[str, int]]) -> tuple[tuple[str, int], ...
     (('north', 1), ('south', 2))
     """
     if isinstance(sites, str) or not isinstance(sites, Sequence) or not sites:
-        raise InputError(f"sites is {sites!r:.80}, but a list of names is needed")
+        raise InputError(f"sites is {sites!r:.80}, but a list of names is needed", argument="sites")
     pairs = []
     for site in sites:
         entry = (site, 1) if isinstance(site, str) else site
         if not isinstance(entry, Sequence) or len(entry) != 2 or not isinstance(entry[0], str):
-            raise InputError(f"sites has {site!r:.80}, but each is a name, or (name, count)")
+            raise InputError(f"sites has {site!r:.80}, but each is a name, or (name, count)", argument="sites")
         name = check_site_name(entry[0])
-        pairs.append((name, whole_number(f"the number of agents of site {name!r}", entry[1], least=1)))
+        pairs.append(
+            (name, whole_number(f"the number of agents of site {name!r}", entry[1], least=1, argument="sites"))
+        )
     if len({name for name, _ in pairs}) < len(pairs):
-        raise InputError("sites has the same name twice; a site with several agents is given as (name, count)")
+        raise InputError(
+            "sites has the same name twice; a site with several agents is given as (name, count)", argument="sites"
+        )
     return tuple(pairs)
 
 
@@ -298,7 +304,7 @@ def host_and_port(name: str, address: str) -> tuple[str, int]:
     """
     host, colon, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
     if not (host and colon and port.isdecimal() and len(port) < 6 and int(port) < 65536):
-        raise InputError(f"{name} is {address!r:.80}, but HOST:PORT is needed, such as 0.0.0.0:7443")
+        raise InputError(f"{name} is {address!r:.80}, but HOST:PORT is needed, such as 0.0.0.0:7443", argument=name)
     return host, int(port)
 
 

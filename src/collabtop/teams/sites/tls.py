@@ -47,9 +47,11 @@ def _read(name: str, path: Path, kind: bytes) -> bytes:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise FileError(f"{name} {str(path)!r}: {reason(error)} (collabtop certs makes what is needed)") from None
+        raise FileError(
+            f"{name} {str(path)!r}: {reason(error)} (collabtop certs makes what is needed)", argument=name
+        ) from None
     if b"-----BEGIN " not in data or kind not in data:
-        raise FileError(f"{name} {str(path)!r} is no {kind.decode().lower()} in PEM form")
+        raise FileError(f"{name} {str(path)!r} is no {kind.decode().lower()} in PEM form", argument=name)
     return data
 
 

@@ -1,0 +1,43 @@
+"""Arms that take the place of real ones: where nothing is pulled, or where noise would only be in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from collabtop.arms.base import Arms, Ints, Reals
+from collabtop.arms.draws import Draws
+from collabtop.arms.simulated import SimulatedArms
+from collabtop.errors import ProtocolError
+from collabtop.problem import as_means
+
+
+class NoiselessArms(SimulatedArms):
+    """Arms without noise: every pull of arm i pays exactly `means[i]`, or `means[i, k]` for agent k.
+
+    `agents` makes arms non-IID that have one mean each.
+
+    >>> arms = NoiselessArms([0.5, 0.75])
+    >>> arms.pull(np.array([1, 0]), np.array([4, 2]), Draws(seed=1, agent=0))
+    array([3., 1.])
+    """
+
+    def __init__(self, means: ArrayLike, *, labels: Sequence[str] | None = None, agents: int | None = None) -> None:
+        values = as_means(means).copy()
+        agents = values.shape[1] if values.ndim == 2 else agents
+        super().__init__(values, labels, dimensions=values.ndim, agents=agents)
+
+    def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
+        """The mean, `times` times."""
+        means = self.means[arms] if self.means.ndim == 1 else self.means[arms, draws.agent]
+        return np.asarray(means * times, np.float64)
+
+
+class UnpullableArms(Arms):
+    """Arms that only have a number and labels: for a plan, or for a run whose rewards are known."""
+
+    def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
+        """Raise `ProtocolError`."""
+        raise ProtocolError("these arms stand in for others, and cannot be pulled")
