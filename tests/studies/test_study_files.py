@@ -152,7 +152,11 @@ def text_with(**changes):
         ({"arms__a": '{dataset = "imdb"}'}, "arms.a.dataset", "dataset is 'imdb', but these are known: movielens_like"),
         ({"arms__a": '{instance = "equal_gaps", n = 4, m = 1}'}, "arms.a", "gap is missing: equal_gaps needs it"),
         ({"arms__a": '{instance = "equal_gaps", n = 4, m = 1, gap = 2}'}, "arms.a.gap", "gap is 2, but a gap from"),
-        ({"arms__a": '{instance = "equal_gaps", n = 4, m = 7, gap = 0.2}'}, "arms.a.m", "m is 7, but 4 arms"),
+        (
+            {"arms__a": '{instance = "equal_gaps", n = 4, m = 7, gap = 0.2}'},
+            "arms.a.m",
+            "m is 7, but 1 <= m <= 3",
+        ),
         ({"arms__a": '{instance = "equal_gaps", n = "x", m = 1, gap = 0.1}'}, "arms.a.n", "n is 'x'"),
         ({"arms__a": '{instance = "equal_gaps", n = 4, m = 1, gap = "x"}'}, "arms.a.gap", "gap is 'x', but a number"),
         (
@@ -171,7 +175,11 @@ def text_with(**changes):
             "arms.a.delta",
             "delta is 'x', but a number is needed",
         ),
-        ({"arms__a": '{instance = "set_disjointness", X = [[1, 2]]}'}, "arms.a.X", "X[0, 1] is 2, but X holds only"),
+        (
+            {"arms__a": '{instance = "set_disjointness", X = [[1, 2]]}'},
+            "arms.a.X",
+            "X[0, 1] is 2, but 0 or 1",
+        ),
         (
             {"arms__a": f'{{instance = "uniform_means", n = {10**30}, seed = 1}}'},
             "arms.a.n",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from collabtop.extending import (
@@ -64,13 +65,12 @@ def serve(pipe: Connection, number: int, arms: Arms, setup: Setup, options: Repo
     """In an agent's process: answer requests until the pipe is closed."""
     buffer = ReportBuffer(options)
     agent = Agent(number, arms, setup, buffer.recorder(arms.failure_mode, records))
-    while True:
-        try:
-            request = pipe.recv()
-        except EOFError:
-            return
-        try:
-            outcome: Reply | Exception = agent.answer(request)
-        except Exception as error:
-            outcome = error
-        pipe.send((outcome, buffer.drain()[1]))
+    arms.open()
+    with suppress(EOFError):  # the pipe was closed
+        while request := pipe.recv():
+            try:
+                outcome: Reply | Exception = agent.answer(request)
+            except Exception as error:
+                outcome = error
+            pipe.send((outcome, buffer.drain()[1]))
+    arms.close()

@@ -7,7 +7,9 @@ import pytest
 
 import collabtop as ct
 from collabtop.errors import ProtocolError
+from collabtop.protocol.agent import Agent
 from collabtop.protocol.messages import Means, Reply, Request
+from collabtop.runlog.recorder import RewardRecorder
 from collabtop.testing import ConstantArms, WireTeam, check_arms, check_run, check_team
 
 
@@ -129,6 +131,18 @@ class OneSeedForAll(ct.LocalTeam):
             agent._draws = self._members[0]._draws
 
 
+class RecordsNothing(ct.LocalTeam):
+    def open(self, arms, setup, recorder):
+        self._members = [Agent(number, arms, setup) for number in range(setup.problem.agents)]
+
+
+class DrawsAgain(ct.LocalTeam):
+    """Publishes every pull, but never recalls one."""
+
+    def open(self, arms, setup, recorder):
+        super().open(arms, setup, RewardRecorder(None, recorder.publish))
+
+
 class HidesPulls(ct.LocalTeam):
     def deliver(self, requests):
         return [Reply(r.agent, r.number, 0, r.answer) for r in super().deliver(requests)]
@@ -162,6 +176,8 @@ class BrokenForGood(ct.LocalTeam):
         (Swaps, "was asked"),
         (RoundsOff, "ran differently"),
         (OneSeedForAll, "ran differently|past the horizon"),
+        (RecordsNothing, "but 0 published"),
+        (DrawsAgain, "made pulls again"),
         (HidesPulls, "ran differently"),
         (SwallowsFailures, "went unnoticed"),
         (BrokenForGood, "still broken"),

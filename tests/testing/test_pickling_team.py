@@ -1,4 +1,4 @@
-"""The team that docs/extending.md shows keeps all laws, though it knows nothing of the package but what is documented."""
+"""The team that docs/extending.md shows, which uses nothing but what is documented there, keeps all laws."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fails_at_the_third_call(mean: float, rng: np.random.Generator) -> float:
 
 
 def test_it_passes_check_team_with_simulated_arms_functions_and_a_checkpoint():
-    check_team(PicklingTeam, algorithms=["frugal-top", "collab-top-noniid", "kl-lucb"])
+    check_team(PicklingTeam, algorithms=["frugal-top"])
 
 
 @pytest.mark.slow

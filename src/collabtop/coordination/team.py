@@ -38,7 +38,8 @@ class Team(ABC):
     tolerates_loss: bool = False
     """Whether a run continues when agents are lost for good: replies may then be fewer than requests."""
     agents_outlive_run: ClassVar[bool] = False
-    """Whether the agents live on when this process ends: a resumed run then uses their logged replies."""
+    """Whether the agents live on when this process ends, and keep their rewards to themselves: a resumed run then uses
+    their logged replies."""
 
     @abstractmethod
     def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:

@@ -1,0 +1,15 @@
+"""Checks that arms, algorithms and teams behave as they must: ours are tested with them, and yours can be.
+
+>>> import collabtop as ct
+>>> from collabtop.testing import check_algorithm, check_arms, check_team
+>>> check_arms(ct.BernoulliArms([0.2, 0.7]))
+>>> check_algorithm(ct.KZZ(balanced=True))
+>>> check_team(ct.LocalTeam)
+"""
+
+from collabtop.testing.algorithms import check_algorithm, check_run
+from collabtop.testing.arms import ConstantArms, check_arms
+from collabtop.testing.teams import check_team
+from collabtop.testing.wire_team import WireTeam, words_on_wire
+
+__all__ = ["ConstantArms", "WireTeam", "check_algorithm", "check_arms", "check_run", "check_team", "words_on_wire"]

@@ -1,0 +1,116 @@
+"""The laws that every algorithm keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from collabtop.algorithms.base import Algorithm
+from collabtop.arms import Arms
+from collabtop.arms.base import Reals
+from collabtop.arms.simulated import SimulatedArms
+from collabtop.coordination.team import Team
+from collabtop.errors import HorizonError, SettingError
+from collabtop.problem import Problem
+from collabtop.runs.identification import identify
+from collabtop.runs.result import Result
+from collabtop.teams.local import LocalTeam
+from collabtop.testing.arms import ConstantArms
+from collabtop.testing.wire_team import WireTeam
+
+
+def check_run(algorithm: Algorithm, arms: SimulatedArms, m: int, agents: int, horizon: int, seed: int) -> Result:
+    """Run an algorithm once and check every law of a single run; on `ConstantArms` also that it is right."""
+    team = WireTeam()
+
+    def run(team: Team) -> Result:
+        return identify(arms, m, agents=agents, horizon=horizon, algorithm=algorithm, seed=seed, team=team)
+
+    result = run(team)
+    case = f"{algorithm}: n={arms.n} m={m} agents={agents} horizon={horizon} seed={seed}"
+    assert result.time <= horizon, f"time {result.time} is past the horizon ({case})"
+    assert result.words == team.words, f"ledger has {result.words} words, the wire {team.words} ({case})"
+    assert result == run(LocalTeam()), f"the same seed gave another run ({case})"
+    assert len(set(result.top_indices)) == m, f"{result.top_indices} are not {m} different arms ({case})"
+    assert result.observed is not None
+    _check_pulls(result, case)
+    _check_rounds(result, case)
+    _check_most(algorithm, result, case)
+    if isinstance(arms, ConstantArms):
+        _check_right(result, arms.values, float(algorithm.options.get("tolerance", 0.0)), case)
+    return result
+
+
+def _check_right(result: Result, values: Reals, tolerance: float, case: str) -> None:
+    """Without noise the answer is right; an algorithm that may give up has to be right in what it calls settled."""
+    last = np.sort(values)[len(values) - result.m]  # the m-th best
+    wrong = values[result.top_indices] < last - tolerance
+    if result.sure is False:
+        assert result.open, f"the run is not sure, and names no open arm ({case})"
+        wrong &= ~np.isin(result.top_indices, list(result.estimates.guesses))
+    assert not wrong.any(), f"{result.top_indices} are not the best ({case})"
+
+
+def _check_pulls(result: Result, case: str) -> None:
+    assert result.observed is not None
+    seen = result.observed.pulls
+    assert result.pulls == seen.sum(), f"{result.pulls} pulls in the ledger, {seen.sum()} made ({case})"
+    assert result.pulls <= result.time * result.agents, f"more pulls than agents have time for ({case})"
+    for arm, (known, made) in enumerate(zip(result.pulls_by_arm, seen, strict=True)):
+        assert known in (None, made), f"arm {arm} was pulled {made} times, reported are {known} ({case})"
+
+
+def _check_rounds(result: Result, case: str) -> None:
+    for what in ("words", "bits", "round_trips"):
+        by_round = sum(getattr(one, what) for one in result.rounds)
+        assert by_round == getattr(result, what), f"the rounds' {what} do not add up ({case})"
+    for one in result.estimates:
+        assert one.round is None or one.round < len(result.rounds), f"{one} names no round of the run ({case})"
+
+
+def _check_most(algorithm: Algorithm, result: Result, case: str) -> None:
+    """A run says no more than the algorithm says it can."""
+    if result.m == result.n:
+        return
+    inner = Problem(result.n, result.m, result.agents, result.horizon).inner
+    words, trips = algorithm.most_words(inner), algorithm.most_round_trips(inner)
+    assert words is None or result.words <= words, f"{result.words} words, {words} at most ({case})"
+    assert trips is None or result.round_trips <= trips, f"{result.round_trips} trips, {trips} at most ({case})"
+
+
+def check_algorithm(algorithm: Algorithm, *, seed: int = 0) -> None:
+    """Check that an algorithm keeps the laws on small instances of every shape.
+
+    Without noise it finds the best m for every n, K, m and horizon that it accepts; it never goes past the
+    horizon; the ledger equals what crosses the wire, and is within `most_words` and `most_round_trips` where it has
+    them; the same seed gives the same run; a horizon below its smallest is refused.
+    """
+    rng, tried = np.random.default_rng(seed), 0
+    for n in (1, 2, 3, 4, 7, 8, 13, 16, 40):
+        for agents in (1, 2, 5, 60):
+            for m in {1, int(rng.integers(1, n + 1))}:
+                tried += _check_instance(algorithm, n, m, agents, rng)
+    assert tried, f"{algorithm} refuses every number of arms, agents and every m that was tried"
+
+
+def _check_instance(algorithm: Algorithm, n: int, m: int, agents: int, rng: np.random.Generator) -> bool:
+    shape = n if algorithm.iid_only or rng.random() < 0.5 else (n, agents)
+    arms = ConstantArms(rng.integers(0, 9, shape) / 8)  # few values, so that many tie
+    try:
+        algorithm.check(Problem(n, m, agents, 1))
+    except SettingError:
+        return False
+    smallest = algorithm.smallest_horizon(Problem(n, m, agents, 1)) if m < n else 1
+    for horizon in (smallest, smallest + int(rng.integers(1, 50)), 20 * smallest):
+        check_run(algorithm, arms, m, agents, horizon, seed=int(rng.integers(1000)))
+    if smallest > 1:
+        _check_refused(algorithm, arms, m, agents, smallest - 1)
+    return True
+
+
+def _check_refused(algorithm: Algorithm, arms: Arms, m: int, agents: int, horizon: int) -> None:
+    try:
+        identify(arms, m, agents=agents, horizon=horizon, algorithm=algorithm)
+    except HorizonError as error:
+        assert str(error.smallest) in str(error), f"{error} does not say which horizon works"
+    else:
+        raise AssertionError(f"{algorithm} took a horizon of {horizon}, below its smallest")
