@@ -28,6 +28,7 @@ from collabtop.arms import (
     read_arms,
     read_rewards,
 )
+from collabtop.coordination.coordinator import Coordinator
 from collabtop.coordination.scoreboard import Scoreboard
 from collabtop.coordination.team import Team
 from collabtop.errors import (
@@ -79,6 +80,7 @@ __all__ = [
     "CollabtopError",
     "ConfidentTop",
     "ConfidentTopNonIID",
+    "Coordinator",
     "DatasetArms",
     "FileError",
     "Forecast",
