@@ -28,7 +28,7 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
     [0.01, 0.085]
     """
     if count < 1:
-        raise InputError(f"count is {count}, but an interval needs at least 1 observation")
+        raise InputError(f"count is {count}, but an interval needs at least 1 observation", argument="count")
     weight = Z_95 * Z_95 / count
     centre = (share + weight / 2) / (1 + weight)
     half = Z_95 / (1 + weight) * math.sqrt(max(0.0, share * (1 - share)) / count + weight / (4 * count))

@@ -56,12 +56,14 @@ def in_options(message: str, argument: str, option: str | None) -> str:
 
     >>> in_options("agents is 0, but a whole number of at least 1 is needed", "agents", "--agents")
     '--agents is 0, but a whole number of at least 1 is needed'
+    >>> in_options("tolerance= only applies with confidence=", "tolerance", "--tolerance")
+    '--tolerance only applies with confidence='
     >>> in_options("there is no room for so many", "agents", "--agents")
     '--agents: there is no room for so many'
     """
     if option is None or option in message:
         return message
-    rest = message.removeprefix(argument)
+    rest = message.removeprefix(argument).removeprefix("=")
     return f"{option}{rest}" if rest != message and rest[:1] in (" ", "[", ":") else f"{option}: {message}"
 
 

@@ -23,7 +23,9 @@ def figure_path(path: str | PathLike[str]) -> Path:
     """
     path = Path(path)
     if _format(path) not in METADATA:
-        raise InputError(f"the figure file is {str(path)!r}, but a name that ends in .png, .svg or .pdf is needed")
+        raise InputError(
+            f"the figure file is {str(path)!r}, but a name that ends in .png, .svg or .pdf is needed", argument="path"
+        )
     if not path.parent.is_dir():
         raise FileError(f"{path}: there is no folder {str(path.parent)!r}")
     return path
