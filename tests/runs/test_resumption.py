@@ -105,7 +105,7 @@ def test_examples_go_on_where_they_were(team, replace, path):
     for share in (0.3, 0.7):
         path.write_bytes(data[: int(len(data) * share)])
         assert ct.resume(path, arms=arms, team=team) == whole
-    with pytest.raises(ct.FileError, match="not the candidates that it is for"):
+    with pytest.raises(ct.FileError, match="its candidates are different"):
         ct.resume(path, arms=ct.DatasetArms([1, 2, 3], list(range(1, 21)), score, replace=replace))
 
 
@@ -135,7 +135,7 @@ def test_simulated_arms_can_be_resumed_too(path):
     whole = ct.identify(arms, 2, agents=3, horizon=2_000, seed=1, checkpoint=path)
     path.write_bytes(path.read_bytes()[:-400])
     assert ct.resume(path, arms=arms) == whole
-    with pytest.raises(ct.FileError, match="not the candidates that it is for"):
+    with pytest.raises(ct.FileError, match="its candidates are different"):
         ct.resume(path, arms=ct.BernoulliArms(np.linspace(0.1, 0.8, 30)))
 
 
@@ -146,13 +146,13 @@ def score(mean, rng):
 @pytest.mark.parametrize(
     ("candidates", "more", "said"),
     [
-        (MEANS, {"m": 3}, "m is 2 there, and 3 here"),
-        (MEANS, {"agents": 4}, "agents is 3 there, and 4 here"),
-        (MEANS, {"horizon": 41}, "horizon is 40 there, and 41 here"),
-        (MEANS, {"seed": 6}, "seed is 5 there, and 6 here"),
-        (MEANS, {"algorithm": "kzz"}, "algorithm is '.*' there, and 'kzz' here"),
-        (MEANS[:5], {}, "the number of candidates is 6 there, and 5 here"),
-        (MEANS[::-1], {}, "the candidates are not those that it is for"),
+        (MEANS, {"m": 3}, "m is 2 there and 3 here"),
+        (MEANS, {"agents": 4}, "agents is 3 there and 4 here"),
+        (MEANS, {"horizon": 41}, "horizon is 40 there and 41 here"),
+        (MEANS, {"seed": 6}, "seed is 5 there and 6 here"),
+        (MEANS, {"algorithm": "kzz"}, "algorithm is '.*' there and 'kzz' here"),
+        (MEANS[:5], {}, "the number of candidates is 6 there and 5 here"),
+        (MEANS[::-1], {}, "its candidates are different"),
     ],
 )
 def test_a_checkpoint_of_another_run_is_refused_and_left_alone(candidates, more, said, path):
@@ -167,7 +167,7 @@ def test_a_checkpoint_of_another_run_is_refused_and_left_alone(candidates, more,
 def test_the_options_of_the_algorithm_belong_to_the_run(path):
     asked = {"pull": score, "m": 1, "agents": 2, "horizon": 400, "algorithm": "collab-top-iid", "checkpoint": path}
     ct.identify(MEANS, options={"schedule": "full"}, **asked)
-    with pytest.raises(ct.FileError, match=r"the algorithm.s options is .*full.* there, and .*paper"):
+    with pytest.raises(ct.FileError, match=r"the algorithm.s options is .*full.* there and .*paper"):
         ct.identify(MEANS, options={"schedule": "paper"}, **asked)
 
 
@@ -186,10 +186,10 @@ def test_candidates_that_are_no_plain_data_have_to_be_given_again(path):
 
     models = [Model(mean) for mean in MEANS]
     first = ct.identify(models, 1, pull=pull, agents=2, horizon=40, checkpoint=path)
-    with pytest.raises(ct.InputError, match=r"candidates is missing: those of checkpoint .* are no plain data"):
+    with pytest.raises(ct.InputError, match=r"candidates is missing: those of checkpoint .* are not plain data"):
         ct.resume(path, pull=pull)
     assert ct.resume(path, pull=pull, candidates=models) == first
-    with pytest.raises(ct.FileError, match="the number of candidates is 6 there, and 5 here"):
+    with pytest.raises(ct.FileError, match="the number of candidates is 6 there and 5 here"):
         ct.resume(path, pull=pull, candidates=models[:5])
 
 
@@ -197,9 +197,9 @@ def test_candidates_that_are_no_plain_data_have_to_be_given_again(path):
     ("more", "said"),
     [
         ({}, "pull is missing"),
-        ({"pull": score, "arms": ct.BernoulliArms([0.5])}, "arms stand for themselves"),
+        ({"pull": score, "arms": ct.BernoulliArms([0.5])}, "do not apply with arms="),
         ({"pull": score, "candidates": "abc"}, "candidates is one string"),
-        ({"pull": score, "algorithm": ct.KZZ()}, "algorithm is '.*' there, and 'kzz' here"),
+        ({"pull": score, "algorithm": ct.KZZ()}, "algorithm is '.*' there and 'kzz' here"),
         ({"pull": score, "team": "mars"}, "team is 'mars'"),
     ],
 )

@@ -20,7 +20,7 @@ def run(means, horizon, m=1, algorithm="kzz-balanced", seed=1, labels=None):
 def test_a_hopeless_horizon_is_said_with_gap_standard_error_and_what_it_would_take():
     result = run([0.5] * 20 + [0.501], 200, labels=[f"film {i}" for i in range(21)])
     (line,) = result.warnings
-    assert line.startswith("the horizon of 200 is too small to tell the border: film ")
+    assert line.startswith("the horizon of 200 is too short to separate the two sides of the border: film ")
     assert "(in) and film" in line
     assert "+-" in line
     assert "standard errors" in line
@@ -60,7 +60,7 @@ def test_where_all_arms_are_wanted_there_is_no_border():
 
 def test_a_gap_of_nothing_names_no_horizon():
     result = ct.identify(ConstantArms([0.5, 0.5]), 1, agents=1, horizon=100, algorithm="uniform", seed=1)
-    assert "no horizon can be named" in result.warnings[0]
+    assert "no horizon can be suggested" in result.warnings[0]
 
 
 def test_a_run_that_is_sure_has_no_doubts_and_one_that_is_not_says_what_is_open():

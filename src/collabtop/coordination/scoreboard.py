@@ -1,4 +1,4 @@
-"""What the coordinator has learnt of each arm: sums and pulls where it knows them, and the verdict."""
+"""What the coordinator has learnt about each arm: sums and pulls where it knows them, and the verdict."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Verdict = Literal["accepted", "rejected"]
 OPEN, ACCEPTED, REJECTED = 0, 1, 2
 _UNKNOWN = -1
 
-# A mean crosses, a sum is kept. Multiplied back, a sum of 0/1 rewards can be off in its last bit, and
-# arms that tie would be told apart by rounding; so sums are kept to the nearest multiple of this.
+# A mean crosses, a sum is stored. Multiplied back, a sum of 0/1 rewards can be off in its last bit, and rounding
+# would break ties; so sums are rounded to the nearest multiple of this.
 _GRID = 2.0**-24
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """What the coordinator learnt of one arm; None where it learnt nothing."""
+    """What the coordinator learnt about one arm; None where it learnt nothing."""
 
     arm: int
     verdict: Verdict
@@ -32,11 +32,11 @@ class Estimate(msgspec.Struct, frozen=True):
     mean: float | None
     pulls: int | None
     settled: bool = True
-    """False if the verdict is only the best guess of a run that met its limit before it was sure."""
+    """False if the verdict is a guess, because the run reached its limit before it was sure."""
 
 
 class Estimates:
-    """What the coordinator learnt of all arms: a sequence of `Estimate`, kept in columns.
+    """What the coordinator learnt about all arms: a sequence of `Estimate`, stored in columns.
 
     >>> import collabtop as ct
     >>> arms = ct.BernoulliArms([0.9, 0.5])
@@ -56,7 +56,7 @@ class Estimates:
     ) -> None:
         self._verdicts, self._rounds, self._phases = verdicts, rounds, phases
         self.guesses = guesses
-        """Arms whose verdict is only a guess."""
+        """Arms whose verdict is a guess."""
         self._phase_names = phase_names
         self._means, self._pulls = means, pulls
 
@@ -80,7 +80,7 @@ class Estimates:
         return (self[arm] for arm in range(len(self)))
 
     def pulls_by_arm(self) -> list[int | None]:
-        """Pulls of each arm, None where the coordinator does not know them."""
+        """Pulls of each arm; None if the coordinator does not know them."""
         return [pulls if pulls > 0 else None for pulls in self._pulls.tolist()]
 
     def known(self, verdict: Verdict) -> tuple[Ints, Reals, Ints]:
@@ -90,27 +90,27 @@ class Estimates:
         return arms, self._means[arms], self._pulls[arms]
 
     def top(self) -> list[int]:
-        """The accepted arms, best first; those whose mean never reached the coordinator come before all."""
+        """The accepted arms, best first; arms whose mean never reached the coordinator come first."""
         arms = np.flatnonzero(self._verdicts == ACCEPTED)
         keys = np.nan_to_num(-self._means[arms], nan=-np.inf)
         return [int(arm) for arm in arms[np.argsort(keys, kind="stable")]]
 
 
 class Columns(NamedTuple):
-    """What the coordinator knows of all arms, an array each."""
+    """What the coordinator knows about all arms, one array per column."""
 
     verdicts: NDArray[np.int8]
     """`OPEN`, `ACCEPTED` or `REJECTED`."""
     rounds: NDArray[np.int32]
-    """The round that settled the arm; -1 where none did, or it is not known which."""
+    """The round that settled the arm; -1 if it is open, or the round is unknown."""
     means: Reals
-    """NaN where it knows nothing."""
+    """NaN if unknown."""
     pulls: Ints
-    """0 where it knows nothing, -1 where it got a mean without being told of how many pulls."""
+    """0 if the arm is unknown, -1 if a mean is known but not the number of pulls behind it."""
 
 
 class Scoreboard:
-    """The coordinator's memory of n arms; an algorithm writes it and a result is made from it.
+    """The coordinator's memory of n arms: an algorithm writes it, and a result is made from it.
 
     >>> board = Scoreboard(3)
     >>> board.add(np.array([0, 2]), sums=np.array([6.0, 1.0]), pulls=10)
@@ -136,35 +136,35 @@ class Scoreboard:
         return len(self._sums)
 
     def add(self, arms: Ints, sums: Reals, pulls: int) -> None:
-        """Take in `pulls` more pulls of each of these arms, with what they added up to."""
+        """Add `pulls` more pulls of each of these arms, with the sums of their rewards."""
         self._sums[arms] += np.rint(sums / _GRID) * _GRID
         self._pulls[arms] += pulls
 
     def means(self, arms: Ints) -> Reals:
-        """The means of these arms, over all pulls that the coordinator heard of."""
+        """The means of these arms, over all pulls known to the coordinator."""
         means: Reals = self._sums[arms] / self._pulls[arms]
         return means
 
     def accept(self, arms: Ints, round: int, phase: str) -> None:
-        """These arms belong to the answer."""
+        """Accept these arms into the answer."""
         self._settle(arms, ACCEPTED, round, phase)
 
     def reject(self, arms: Ints, round: int, phase: str) -> None:
-        """These arms do not belong to the answer."""
+        """Reject these arms."""
         self._settle(arms, REJECTED, round, phase)
 
     def accept_unseen(self, arms: Ints, means: Reals, phase: str) -> None:
-        """An agent accepted these arms in some earlier round, and hands over their means."""
+        """Accept arms that an agent accepted in an earlier round, with the means that it handed over."""
         self._sums[arms] = means
         self._pulls[arms] = _UNKNOWN
         self._settle(arms, ACCEPTED, _UNKNOWN, phase)
 
     def leave_open(self, arms: Ints) -> None:
-        """What was said of these arms is only a guess."""
+        """Mark the verdicts of these arms as guesses."""
         self._guesses = self._guesses.union(arms.tolist())
 
     def reject_rest(self, phase: str | None = None) -> None:
-        """All arms without a verdict are rejected: settled inside an agent, it is not known when."""
+        """Reject all arms without a verdict: they were settled inside an agent, in an unknown round."""
         self._settle(np.flatnonzero(self._verdicts == OPEN), REJECTED, _UNKNOWN, phase)
 
     @property
@@ -173,7 +173,7 @@ class Scoreboard:
         return int(np.count_nonzero(self._verdicts == ACCEPTED))
 
     def columns(self, *, mirrored: bool = False) -> Columns:
-        """What is known of each arm so far; `mirrored` turns a search for the worst arms round again."""
+        """What is known about each arm so far; `mirrored` reverses a search for the worst arms."""
         verdicts, means = self._verdicts.copy(), self._sums.copy()
         known = self._pulls > 0
         means[known] /= self._pulls[known]
@@ -185,7 +185,7 @@ class Scoreboard:
         return Columns(verdicts, self._rounds.copy(), means, self._pulls.copy())
 
     def verdict(self, *, mirrored: bool = False) -> Estimates:
-        """What is known of each arm in the end; `mirrored` turns a search for the worst arms round again."""
+        """What is known about each arm at the end; `mirrored` reverses a search for the worst arms."""
         verdicts, rounds, means, pulls = self.columns(mirrored=mirrored)
         return Estimates(verdicts, rounds, self._phases, tuple(self._phase_names), means, pulls, self._guesses)
 

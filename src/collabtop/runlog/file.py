@@ -1,4 +1,4 @@
-"""Logs on disk: append only, one process at a time, whole after a kill at any moment."""
+"""Logs on disk: append only, one process at a time, intact after a kill at any moment."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ except ImportError:  # not on Windows
     fcntl = None
 
 _SECONDS_AT_RISK = 1.0
-"""How much of a run a power cut may undo: waiting for the disk at every exchange would hold up quick ones."""
-_SECONDS_BETWEEN_MOMENTS = 1.0
+"""How much of a run a power cut may undo: an fsync per exchange would slow down fast ones."""
+_SECONDS_BETWEEN_TIMESTAMPS = 1.0
 
 
 class RunLog:
-    """The checkpoint of a run, open for going on; one that is `private` and new is readable by its owner alone.
+    """A log that is open for writing. If `private`, a new file is readable by its owner only.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "run.ctlog"
@@ -48,9 +48,9 @@ class RunLog:
         self._closed = False
         self._synced = 0.0
         self.seconds_at_risk = _SECONDS_AT_RISK
-        """What a power cut may undo of that which is written with `sync`."""
-        self._moment: float | None = None
-        self._trouble: CheckpointError | None = None
+        """Seconds between two fsyncs of records written with `sync`."""
+        self._timestamp: float | None = None
+        self._error: CheckpointError | None = None
         try:
             self._file = open(self.path, "a+b", buffering=0, opener=owner_only if private else None)  # noqa: SIM115
         except OSError as error:
@@ -63,7 +63,7 @@ class RunLog:
             self._file.seek(0)
             data = self._file.read()
             self.records, good = read_records(data, self.path)
-            """What was there when it was opened."""
+            """The records that the file held when it was opened."""
             self.answer = answer_in(self.records)
             """The answer of the run, once it is logged."""
             self._file.truncate(good)
@@ -74,12 +74,12 @@ class RunLog:
             raise
 
     def append(self, record: Record, *, sync: bool = False) -> None:
-        """Add a record, and return when a kill cannot undo it (`sync`: nor a power cut, at most one second of it)."""
+        """Append a record. A kill cannot undo it; with `sync`, a power cut undoes at most `seconds_at_risk`."""
         frame = framed(record)
         with self._lock:
-            if self._closed:  # an agent that was not waited for: nobody needs its pull any more
+            if self._closed:  # by an agent that nothing waits for any more
                 return
-            if self.answer is not None and isinstance(record, AgentStatus):  # the answer is the last
+            if self.answer is not None and isinstance(record, AgentStatus):  # nothing follows the answer
                 return
             self._write(frame)
             self.answer = self.answer or answer_in([record])
@@ -88,46 +88,46 @@ class RunLog:
                 self._synced = monotonic()
 
     def note_time(self) -> None:
-        """Write down what the clock says, once a second at most."""
+        """Append the time of day, at most once per second."""
         now = monotonic()
         with self._lock:
-            if not self._closed and (self._moment is None or now - self._moment >= _SECONDS_BETWEEN_MOMENTS):
-                self._moment = now
+            if not self._closed and (self._timestamp is None or now - self._timestamp >= _SECONDS_BETWEEN_TIMESTAMPS):
+                self._timestamp = now
                 self._write(framed(Timestamp(time())))
 
     def note_status(self, agents: Iterable[int], state: AgentState) -> None:
-        """Write down that agents come or go, unless the run is over.
+        """Append that agents became reachable or unreachable, unless the run is over.
 
-        Where that fails, the next exchange says so, and ends the run.
+        If that fails, the next exchange raises the error.
         """
-        named = sorted(agents)
-        if named:
+        numbers = sorted(agents)
+        if numbers:
             with suppress(CheckpointError):
-                self.append(AgentStatus(named, state, time()))
+                self.append(AgentStatus(numbers, state, time()))
 
     def close(self) -> None:
-        """Let others use the file."""
+        """Close the file and release its lock."""
         with self._lock:
             if not self._closed:
                 self._closed = True
-                with suppress(OSError):  # what could not be written was said when it was
+                with suppress(OSError):  # a failed write was already reported
                     os.fsync(self._file.fileno())
                 self._file.close()
 
     def _write(self, data: bytes) -> None:
-        if self._trouble is not None:  # what comes after half a record could not be read
-            raise self._trouble
+        if self._error is not None:  # nothing after a torn record can be read
+            raise self._error
         try:
             write_all(self._file, data)
         except OSError as error:
-            self._trouble = CheckpointError(
+            self._error = CheckpointError(
                 f"checkpoint {str(self.path)!r}: {reason(error)}; fix this and call resume(): completed pulls are kept"
             )
-            raise self._trouble from None
+            raise self._error from None
 
 
 def read_log(path: str | PathLike[str]) -> list[Record]:
-    """All whole records of a checkpoint, without touching it."""
+    """All complete records of a log; the file is not changed."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -136,9 +136,9 @@ def read_log(path: str | PathLike[str]) -> list[Record]:
 
 
 def owner_only(path: str, flags: int) -> int:
-    """An opener for `open`: a file that it makes is for its owner alone, from the first byte on.
+    """An opener for `open`: a new file is readable by its owner only, from the first byte on.
 
-    One that is there already stays as it is: somebody may have let others in on purpose.
+    The permissions of an existing file stay as they are.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -151,14 +151,14 @@ def owner_only(path: str, flags: int) -> int:
 
 
 def write_all(file: FileIO, data: bytes) -> None:
-    """Write all of it or raise: an unbuffered write may take a part only, as on a disk that is nearly full."""
+    """Write all of `data`: a single unbuffered write may be partial, as on a disk that is nearly full."""
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]
 
 
 def lock_file(file: IO[Any]) -> bool:
-    """Keep other processes out, or say that one has it. The lock is this process's own: children do not inherit it."""
+    """Lock a file; False if another process has the lock. Child processes do not inherit it."""
     if fcntl is None:
         return True
     try:
@@ -169,10 +169,10 @@ def lock_file(file: IO[Any]) -> bool:
 
 
 def is_in_use(path: str | PathLike[str]) -> bool | None:
-    """Whether another process has a file locked, or None where that cannot be told. The file is left as it is.
+    """Whether another process has a file locked; None if the platform cannot tell.
 
-    It asks who has the lock, and does not try to get it: a run that begins at that very moment is not in the way.
-    Not for files that this very process has locked: closing any handle of one gives its lock back.
+    It asks for the owner of the lock instead of trying to take it, so a run that starts at the same moment is not
+    disturbed. It must not be called for a file that this process has locked: closing any handle releases the lock.
     """
     if fcntl is None or sys.platform not in _FLOCK:
         return None
@@ -183,11 +183,11 @@ def is_in_use(path: str | PathLike[str]) -> bool | None:
             answer = fcntl.fcntl(file, fcntl.F_GETLK, struct.pack(form, *(wanted[name] for name in fields)))
     except OSError:
         return None
-    found = dict(zip(fields, struct.unpack(form, answer), strict=True))
-    return bool(found["type"] != fcntl.F_UNLCK)
+    lock = dict(zip(fields, struct.unpack(form, answer), strict=True))
+    return bool(lock["type"] != fcntl.F_UNLCK)
 
 
-# How the system writes down a lock (`struct flock`).
+# The layout of `struct flock`.
 _FLOCK = {
     "linux": ("hhqqi4x", ("type", "whence", "start", "length", "process")),
     "darwin": ("qqihh", ("start", "length", "process", "type", "whence")),

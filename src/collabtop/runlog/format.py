@@ -1,20 +1,20 @@
 """The format of logs: records with pinned tags, each behind its length and checksums.
 
-A file is a line that says what it is, then records: length, checksum of the length, checksum of the body, body
-(MessagePack). An algorithm is deterministic given its seed and the replies, and an agent is a fold over the
-messages it got and the rewards it drew, so these are all that is needed to go on:
+A file is a line with the version of the format, then records: length, checksum of the length, checksum of the body,
+body (MessagePack). An algorithm is deterministic given its seed and the replies, and an agent's state follows from the
+messages it received and the rewards it drew, so these records are all that a resumed run needs:
 
-=========  ============================================================================
-Header     what is run: arms, m, agents, horizon, algorithm with options, seed
-Rewards    pulls of one agent, one reward each (NaN: the pull failed for good)
-Sums       pulls of one agent as a sum an arm, and the state of its generator after them
-Exchange   what was asked and answered, as it crossed
-Timestamp     what the clock said; for those who watch, not for going on
-AgentStatus   agents that went away, came back or are lost for good; for those who watch, too
-Finished   the answer
-RemoteRun        the id of a run whose agents live elsewhere, and the names of their sites
-JournalHeader      in a site's own journal: the run, what was told of it, and which arms
-=========  ============================================================================
+=============  ============================================================================
+Header         the run: arms, m, agents, horizon, algorithm with options, seed
+Rewards        pulls of one agent, one reward each (NaN: the pull failed for good)
+Sums           pulls of one agent as one sum per arm, and the state of its generator afterwards
+Exchange       requests and replies, as they crossed
+Finished       the answer
+RemoteRun      the id of a run whose agents are at remote sites, and the names of the sites
+JournalHeader  in a site's own journal: the run, its set-up, and the site's arms
+Timestamp      the time of day; for display only
+AgentStatus    agents that became unreachable, came back or are lost for good; for display only
+=============  ============================================================================
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LARGEST = 1 << 31
 
 
 class Header(msgspec.Struct, frozen=True, tag="Header"):
-    """What is run: the same for the first process and for every one that goes on."""
+    """The arguments of a run: the same for the first process and for every one that resumes it."""
 
     n: int
     m: int
@@ -66,10 +66,10 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
     """Whether all agents see the same distributions."""
     labels: tuple[str, ...] | None
     candidates: bytes | None
-    """The candidates themselves, where they are plain data."""
+    """The candidates themselves, if they are plain data."""
     budget: float | None = None
     costs: tuple[float, ...] | None = None
-    """The price of a pull of each candidate, where the run has a budget."""
+    """The price of a pull of each candidate, if the run has a budget."""
 
 
 def _pack_ints(numbers: Ints) -> bytes:
@@ -96,17 +96,17 @@ def _unpack_state(data: bytes) -> dict[str, Any]:
 
 
 class Rewards(msgspec.Struct, frozen=True, tag="Rewards"):
-    """Pulls of one agent in a row, from number `first` on."""
+    """Consecutive pulls of one agent, from number `first` on."""
 
     agent: int
     first: int
     arms: bytes
-    """Which arms, 32 bits each ..."""
+    """The arms, 32 bits each."""
     counts: bytes
-    """... and how many pulls of each in a row."""
+    """How many consecutive pulls of each arm."""
     rewards: bytes
     failures: str = ""
-    """What became of the failed ones among them: "zero" or "skip"."""
+    """How failed pulls among them are handled: "zero" or "skip"."""
 
     @classmethod
     def pack(cls, agent: int, first: int, arms: Ints, counts: Ints, rewards: Reals, failure_mode: str) -> Self:
@@ -121,12 +121,12 @@ class Rewards(msgspec.Struct, frozen=True, tag="Rewards"):
 
     @property
     def pulls(self) -> int:
-        """How many pulls it holds."""
+        """The number of pulls in it."""
         return len(self.rewards) // 8
 
 
 class Sums(msgspec.Struct, frozen=True, tag="Sums"):
-    """A batch of pulls whose arms give sums only."""
+    """A batch of pulls of arms that return sums."""
 
     agent: int
     first: int
@@ -134,7 +134,7 @@ class Sums(msgspec.Struct, frozen=True, tag="Sums"):
     times: bytes
     sums: bytes
     state: bytes
-    """The agent's generator after the batch."""
+    """The state of the agent's generator after the batch."""
 
     @classmethod
     def pack(cls, agent: int, first: int, arms: Ints, times: Ints, sums: Reals, rng: np.random.Generator) -> Self:
@@ -152,34 +152,34 @@ class Sums(msgspec.Struct, frozen=True, tag="Sums"):
 
     @property
     def pulls(self) -> int:
-        """How many pulls it holds."""
+        """The number of pulls in it."""
         return int(_unpack_ints(self.times).sum())
 
 
 class Exchange(msgspec.Struct, frozen=True, tag="Exchange"):
-    """One question to some agents, and their answers; messages as they cross, each kept once."""
+    """One question to one or more agents, and their answers. Each message is stored once, as it crossed."""
 
     number: int
     messages: list[bytes]
     requests: list[tuple[int, list[int]]]
-    """Agent, and the messages it got."""
+    """Agent, and the indices of the messages sent to it."""
     replies: list[tuple[int, int, int]]
-    """Agent, pulls made, and the message it sent."""
+    """Agent, pulls made, and the index of its answer."""
 
 
 class Timestamp(msgspec.Struct, frozen=True, tag="Timestamp"):
-    """What follows was written at this time, or up to a second later."""
+    """The records after it were written at this time, or up to a second later."""
 
     at: float
     """Seconds since 1970."""
 
 
 AgentState = Literal["here", "away", "lost"]
-"""Whether an agent can be reached: away is not there now, lost is gone for good."""
+"""Whether an agent can be reached: "away" is unreachable now, "lost" is gone for good."""
 
 
 class AgentStatus(msgspec.Struct, frozen=True, tag="AgentStatus"):
-    """From then on, so it is with these agents, as far as their team knows; who is never named is here."""
+    """The state of these agents from this time on. An agent that is never named is reachable."""
 
     agents: list[int]
     state: AgentState
@@ -198,20 +198,20 @@ class RemoteRun(msgspec.Struct, frozen=True, tag="RemoteRun"):
 
     id: str
     sites: tuple[tuple[str, int], ...]
-    """Name of each site, and how many agents it has: agent 0 is the first of the first site."""
+    """Name and number of agents of each site: agent 0 is the first agent of the first site."""
 
 
 class JournalHeader(msgspec.Struct, frozen=True, tag="JournalHeader"):
-    """What a site took part in: the first record of its journal."""
+    """The run that a site takes part in: the first record of its journal."""
 
     run: str
     setup: bytes
-    """What it was told, as it crossed."""
+    """The set-up, as it crossed."""
     agents: tuple[int, ...]
     arms: str
-    """A fingerprint of its arms."""
+    """The fingerprint of the site's arms."""
     life: int
-    """A number drawn once: envelopes of other lives are not this journal's."""
+    """A random number that identifies the journal: requests with a different one are not for it."""
 
 
 Record = Header | Rewards | Sums | Exchange | Timestamp | AgentStatus | Finished | RemoteRun | JournalHeader
@@ -236,7 +236,7 @@ def answer_in(records: Iterable[Record]) -> Finished | None:
 
 
 def read_records(data: bytes, path: Path) -> tuple[list[Record], int]:
-    """The whole records of a log, and where they end; a torn last one is left out, a damaged log refused."""
+    """The complete records of a log, and where they end. A torn last record is left out; a damaged log is refused."""
     if data.startswith(MAGIC):
         return read_more_records(data, len(MAGIC), path)
     if MAGIC.startswith(data):  # not even the first line was written
@@ -252,7 +252,7 @@ def read_records(data: bytes, path: Path) -> tuple[list[Record], int]:
 
 
 def read_more_records(data: bytes, start: int, path: Path) -> tuple[list[Record], int]:
-    """The whole records from byte `start` on, which is where one begins or the data end; and where they end."""
+    """The complete records from byte `start` on, where a record begins, and where they end."""
     records: list[Record] = []
     good = start
     for body, end in _bodies(data, start, path):

@@ -1,4 +1,4 @@
-"""What a run may cost at most, and the horizon that a budget pays for."""
+"""The maximum cost of a run, and the horizon that a budget pays for."""
 
 from __future__ import annotations
 
@@ -21,34 +21,39 @@ _FAR = 1 << 40
 
 
 class Spending(msgspec.Struct, frozen=True):
-    """What a run with a budget may cost, in pulls or in the user's unit."""
+    """The cost of a run with a budget, in pulls or in the user's unit."""
 
     budget: float
     worst_case: float
-    """What the run would cost if the dearest candidates stayed open longest: never above the budget."""
+    """The cost if the most expensive candidates stayed open longest; never above the budget."""
     spent: float | None
-    """What the pulls made did cost; None where that is not known. Retries are not in it."""
+    """The cost of the pulls made, without retries; None if unknown."""
 
 
 def costs_of(arms: Arms, cost: Cost | None) -> tuple[float, ...]:
-    """The price of one pull of each candidate: 1 for all, a number for all, one each, or what a function says."""
+    """The price of one pull of each candidate: 1, a number for all, one number each, or a function of the candidate."""
     if cost is None:
         return (1.0,) * arms.n
     if callable(cost):
         if arms.candidates is None:
-            raise InputError("cost is a function of a candidate, but these arms have none: give a price for each arm")
+            raise InputError(
+                "cost is a function of a candidate, but these arms have none: pass one price per arm", argument="cost"
+            )
         prices: list[Any] = [cost(candidate) for candidate in arms.candidates]
     elif isinstance(cost, numbers.Real):
         prices = [cost] * arms.n
     else:
-        prices = list(cost)  # type: ignore[arg-type]  # what is no list says so itself
+        prices = list(cost)  # type: ignore[arg-type]  # not a list: list() raises
         if len(prices) != arms.n:
-            raise InputError(f"cost has {len(prices)} entries, but there are {arms.n} candidates")
-    return tuple(positive_number(f"cost of candidate {arms.label(arm)!r}", price) for arm, price in enumerate(prices))
+            raise InputError(f"cost has {len(prices)} entries, but there are {arms.n} candidates", argument="cost")
+    return tuple(
+        positive_number(f"cost of candidate {arms.label(arm)!r}", price, argument="cost")
+        for arm, price in enumerate(prices)
+    )
 
 
 def worst_case(algorithm: Algorithm, problem: Problem, costs: Sequence[float]) -> float:
-    """The most that a run can cost, whichever candidates stay open.
+    """The maximum cost of a run, whichever candidates stay open.
 
     >>> from collabtop import Uniform
     >>> worst_case(Uniform(), Problem(n=2, m=1, agents=3, horizon=10), costs=[1.0, 4.0])
@@ -56,8 +61,8 @@ def worst_case(algorithm: Algorithm, problem: Problem, costs: Sequence[float]) -
     """
     if problem.m in (0, problem.n):
         return 0.0
-    dearest = [0.0, *accumulate(sorted(costs, reverse=True))]  # what one pull of each of the s dearest costs
-    return sum(pulls * dearest[min(live, problem.n)] for live, pulls in algorithm.most_pulls(problem))
+    most_expensive = [0.0, *accumulate(sorted(costs, reverse=True))]  # one pull of each of the s most expensive
+    return sum(pulls * most_expensive[min(live, problem.n)] for live, pulls in algorithm.most_pulls(problem))
 
 
 def horizon_for(algorithm: Algorithm, problem: Problem, budget: float, costs: Sequence[float]) -> int:
@@ -90,5 +95,5 @@ def horizon_for(algorithm: Algorithm, problem: Problem, budget: float, costs: Se
 
 
 def spent_on(pulls: Sequence[int] | None, costs: Sequence[float]) -> float | None:
-    """What so many pulls of each candidate cost."""
+    """The cost of these pulls."""
     return None if pulls is None else float(np.dot(pulls, costs))

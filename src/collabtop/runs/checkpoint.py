@@ -1,4 +1,4 @@
-"""Runs that outlive their process: what a checkpoint is for, and going on from one."""
+"""Checkpoints: the header of a run, and whether a log belongs to it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def make_header(spec: RunSpec) -> Header:
 
 
 def open_log(path: str | PathLike[str], header: Header) -> RunLog:
-    """Open a checkpoint for this run: begin it, or see that it is of the same run."""
+    """Open a checkpoint for this run; one that belongs to a different run is refused."""
     log = RunLog(path)
     try:
         if not log.records:
@@ -55,19 +55,22 @@ def open_log(path: str | PathLike[str], header: Header) -> RunLog:
 
 
 def read_header(path: str | PathLike[str]) -> Header:
-    """What a checkpoint is for."""
+    """The header of a checkpoint."""
     return header_of(read_log(path), path)
 
 
 def header_of(records: list[Record], path: str | PathLike[str]) -> Header:
     """The first record of a log that holds a run."""
     if not records or not isinstance(records[0], Header):
-        raise FileError(f"checkpoint {str(path)!r} holds no run yet: begin it with identify(..., checkpoint=...)")
+        raise FileError(
+            f"checkpoint {str(path)!r} holds no run yet: start one with identify(..., checkpoint=...)",
+            argument="checkpoint",
+        )
     return records[0]
 
 
 def seed_in(path: str | PathLike[str]) -> int | None:
-    """The seed of the run that a checkpoint holds, or None where there is none yet."""
+    """The seed of the run that a checkpoint holds, or None if there is none yet."""
     try:
         records = read_log(path)
     except FileError:
@@ -88,27 +91,30 @@ def is_finished(path: str | PathLike[str]) -> bool:
 
 
 def _plain(record: Record) -> Any:
-    """A header as it is on disk; why the algorithm was chosen does not make it another run."""
+    """A header as it is on disk; why the algorithm was chosen does not matter."""
     plain = msgspec.msgpack.decode(msgspec.msgpack.encode(record))
     return {name: value for name, value in plain.items() if name != "why"}
 
 
-def _difference(known: Record, header: Header) -> str:
+def _difference(logged: Record, header: Header) -> str:
     for name in ("algorithm", "m", "agents", "n", "arms", "options", "horizon", "seed"):
-        theirs, ours = getattr(known, name, None), getattr(header, name)
+        theirs, ours = getattr(logged, name, None), getattr(header, name)
         if theirs != ours:
             if name == "arms":
-                return "the candidates are not those that it is for"
-            return f"{_NAMES.get(name, name)} is {theirs!r} there, and {ours!r} here"
-    return "it was begun with other arguments"
+                return "its candidates are different"
+            return f"{_NAMES.get(name, name)} is {theirs!r} there and {ours!r} here"
+    return "it was started with different arguments"
 
 
 def same_value(name: str, given: Any, logged: Any, path: str | PathLike[str]) -> None:
-    """Refuse an argument that is not what the checkpoint says."""
+    """Refuse an argument that differs from the checkpoint's."""
     if given is not None and given != logged:
-        raise other_run(path, f"{name} is {logged!r} there, and {given!r} here")
+        raise other_run(path, f"{name} is {logged!r} there and {given!r} here")
 
 
 def other_run(path: str | PathLike[str], why: str) -> FileError:
     """The error for a checkpoint that does not belong to this run."""
-    return FileError(f"checkpoint {str(path)!r} is of another run: {why} (take another file, or remove this one)")
+    return FileError(
+        f"checkpoint {str(path)!r} belongs to a different run: {why}. Use a different file or delete this one",
+        argument="checkpoint",
+    )

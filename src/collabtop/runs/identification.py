@@ -42,34 +42,33 @@ def identify(
     """Find the best m arms with a team of agents.
 
     Args:
-        arms: candidates of your own, with `pull`, or what can be pulled: `BernoulliArms`, `HeterogeneousArms`,
-            `BetaArms`, `FunctionArms`, `DatasetArms`, or arms of your own (the paper's I).
+        arms: candidates of your own, with `pull`; or arms: `BernoulliArms`, `HeterogeneousArms`, `BetaArms`,
+            `FunctionArms`, `DatasetArms`, `LoggedArms`, or a class of your own (the paper's I).
         m: how many are wanted (m).
-        agents: how many agents share the work (K); arms that differ from agent to agent know it themselves.
-        horizon: how many pulls each agent may make (T): all of them are spent.
-        budget: instead of a horizon: how many pulls all agents may make together, or with `cost` what they may
-            cost. The horizon is the largest that cannot cost more, whichever candidates stay open.
-        cost: the price of one pull: a function of a candidate, a number for each, or one for all.
-        confidence: instead of a horizon, stop as soon as the answer is right with this probability.
-        tolerance: with a confidence, an arm this little worse than the m-th best is right as well.
-        max_horizon: with a confidence, the most pulls an agent may make; 10,000,000 if left out. A run that
-            meets it says that it is not sure (`result.sure`) and which arms are open.
-        pull: a function that tries a candidate once, `pull(candidate, rng)`, and gives a reward in [0, 1]; it
-            may be `async`, or marked with `batch`.
-        policy: what happens to pulls that fail: retries, a time limit, and what counts in the end.
-        algorithm: a name (`available_algorithms()`), an algorithm object with its options, or `"auto"`: the
-            best for the kind of arms.
-        options: options of an algorithm given by name.
-        seed: the same seed gives the same run, on every team; left out, one is drawn and reported.
+        agents: how many agents share the work (K); may be left out for arms that differ from agent to agent.
+        horizon: how many pulls each agent may make (T).
+        budget: instead of a horizon: how many pulls all agents may make together, or, with `cost`, what the pulls may
+            cost. The horizon is then the largest that cannot exceed it, whichever candidates stay open.
+        cost: the price of one pull: one number, one number per candidate, or a function of the candidate.
+        confidence: instead of a horizon: stop as soon as the answer is right with this probability.
+        tolerance: with a confidence: an arm worse than the m-th best by at most this much counts as right.
+        max_horizon: with a confidence: the most pulls an agent may make; 10,000,000 by default. A run that reaches it
+            has `result.sure` False, and `result.open` lists the arms that are not settled.
+        pull: a function `pull(candidate, rng)` that tries a candidate once and returns a reward in [0, 1]; it may be
+            `async`, or marked with `batch`.
+        policy: what happens to pulls that fail: retries, a time limit, and what a failed pull counts as.
+        algorithm: a name (`available_algorithms()`), an algorithm object, or `"auto"`: the best for these arms.
+        options: options of an algorithm passed by name.
+        seed: the same seed gives the same run on every team; by default one is drawn, and reported in the result.
         team: where the agents run: `"local"` (one after the other), `"threads"` (in parallel), `"ray"` (on a Ray
             cluster), or a team object.
-        checkpoint: a file that keeps every pull and every exchange; the same call, or `resume`, goes on from it.
+        checkpoint: a file that keeps every pull and every exchange; the same call, or `resume`, continues from it.
         on_event: called with every event of the run, from one thread at a time.
-        progress: show how far the run is, on stderr.
+        progress: show the progress on stderr.
         watch: show the run on a page in the browser (needs the `watch` extra).
 
     Returns:
-        The best m arms, what was learnt of all of them, and what it cost.
+        The best m arms, what was learnt about all of them, and what it cost.
 
     Raises:
         InputError: an argument is wrong; nothing was pulled.

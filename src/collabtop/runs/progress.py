@@ -1,4 +1,4 @@
-"""How far a run is: a Rich display in a terminal, one line that is written over in a notebook, lines elsewhere."""
+"""Progress of a run: a Rich display in a terminal, one updated line in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SECONDS_BETWEEN_UPDATES = 0.2
 
 
 class RunState:
-    """What is known of a run under way, from its events. Rounds are numbered from 0, as in the result.
+    """The state of a run, from its events. Rounds are numbered from 0, as in the result.
 
     >>> state = RunState()
     >>> state.take(RunStarted("kzz", n=8, m=1, agents=2, horizon=50, seed=1, known_pulls=0))
@@ -54,7 +54,7 @@ class RunState:
 
     @property
     def seconds_left(self) -> float | None:
-        """At the pace of the pulls so far, if all that may be made are."""
+        """An estimate at the current pace, if every allowed pull is made."""
         fresh = self.made - self.recalled
         return None if not fresh else (time.monotonic() - self._began) / fresh * (self.most - self.made)
 
@@ -69,10 +69,10 @@ class RunState:
 
 @contextmanager
 def progress_display(on_event: OnEvent | None, stream: TextIO | None = None) -> Iterator[OnEvent]:
-    """An event handler that shows how far the run is, and passes events on."""
+    """An event handler that shows the progress of the run, and passes events on."""
     state = RunState()
     console = Console(file=stream or sys.stderr)
-    display = _RichDisplay(console) if console.is_terminal else _LineDisplay(console, over=console.is_jupyter)
+    display = _RichDisplay(console) if console.is_terminal else _LineDisplay(console, overwrite=console.is_jupyter)
 
     def watch(event: Event) -> None:
         state.take(event)
@@ -104,27 +104,27 @@ class _RichDisplay:
 
 
 class _LineDisplay:
-    def __init__(self, console: Console, *, over: bool) -> None:
-        self._file, self._over = console.file, over
+    def __init__(self, console: Console, *, overwrite: bool) -> None:
+        self._file, self._overwrite = console.file, overwrite
         self._next = 0.0
 
     def show(self, state: RunState) -> None:
         now = time.monotonic()
         if now >= self._next:
-            self._next = now + (_SECONDS_BETWEEN_UPDATES if self._over else _SECONDS_BETWEEN_LINES)
-            self._write(state, end="" if self._over else "\n")
+            self._next = now + (_SECONDS_BETWEEN_UPDATES if self._overwrite else _SECONDS_BETWEEN_LINES)
+            self._write(state, end="" if self._overwrite else "\n")
 
     def close(self, state: RunState) -> None:
         self._write(state, end="\n")
 
     def _write(self, state: RunState, end: str) -> None:
         left = "" if state.ended or state.seconds_left is None else f", at most {duration(state.seconds_left)} left"
-        self._file.write(("\r" if self._over else "") + f"{state}{left}{end}")
+        self._file.write(("\r" if self._overwrite else "") + f"{state}{left}{end}")
         self._file.flush()
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them.
+    """Seconds in readable units.
 
     >>> duration(5), duration(125), duration(7_300)
     ('5 s', '2 min 5 s', '2 h 1 min')

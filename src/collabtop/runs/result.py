@@ -1,4 +1,4 @@
-"""What a run found and what it cost."""
+"""The result of a run: the answer, what was learnt, and what it cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from collabtop.runlog.format import Header
 from collabtop.runs.budget import Spending
 from collabtop.runs.warnings import horizon_warnings
 
-# A result shows itself with what is made from results; it is asked for only then, and takes Matplotlib to load.
+# Imported when a table or a plot is asked for: Matplotlib takes a while to load.
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Observed(msgspec.Struct, frozen=True):
-    """All that the agents saw, on teams that share memory with them: for looking at, never for deciding."""
+    """Everything the agents saw, on teams that share memory with them; algorithms never use it."""
 
     pulls: Ints
     """Pulls of each arm by all agents."""
@@ -92,49 +92,49 @@ class Result:
     def top_indices(self) -> list[int]:
         """The best m arms by number, best first.
 
-        An arm that was settled inside an agent has no mean here; where such arms are in the answer
-        (m > n / 2) they come first, being the ones that were never close to the border.
+        An arm that was settled inside an agent has no mean here. If such arms are in the answer (m > n / 2), they come
+        first: they were never close to the border.
         """
         return self.estimates.top()
 
     @property
     def top(self) -> list[Any]:
-        """The best m arms by label (by number where there are none), best first."""
+        """The best m arms by label (by number if there are none), best first."""
         return [self.labels[arm] for arm in self.top_indices] if self.labels else list(self.top_indices)
 
     @property
     def sure(self) -> bool | None:
-        """Whether the answer has the confidence asked for; None for a run to a horizon, which promises none."""
+        """Whether the answer has the confidence asked for; None for a run to a horizon."""
         return None if self.confidence is None else not self.estimates.guesses
 
     @property
     def open(self) -> list[Any]:
-        """The arms (labels, where there are any) that a run with a confidence could not settle in its time."""
+        """The arms (labels, if there are any) that a run with a confidence did not settle."""
         arms = sorted(self.estimates.guesses)
         return [self.labels[arm] for arm in arms] if self.labels else arms
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What speaks against the answer: a horizon that could not tell the border apart, with the numbers."""
-        found = horizon_warnings(self.estimates, self.horizon, self.labels, sure=self.sure)
-        return (*self._without(), *found) if self.lost else found
+        """Reasons to doubt the answer: lost agents, and a horizon too short to separate the arms at the border."""
+        lines = horizon_warnings(self.estimates, self.horizon, self.labels, sure=self.sure)
+        return (self._loss_warning(), *lines) if self.lost else lines
 
-    def _without(self) -> tuple[str, ...]:
-        names = ", ".join(map(str, self.lost))
+    def _loss_warning(self) -> str:
+        numbers = ", ".join(map(str, self.lost))
         return (
-            f"{len(self.lost)} of {self.agents} agents were lost for good (number {names}), and the run went on: "
-            "arms dealt to them were pulled by the others, and averages over agents are over those that remained",
+            f"{len(self.lost)} of {self.agents} agents were lost for good (number {numbers}), and the run continued "
+            "without them: the others pulled their arms, and averages over agents are over those that remained"
         )
 
     @property
     def time(self) -> int:
         """Time steps used, at most the horizon."""
-        return sum(one.time for one in self.rounds)
+        return sum(counted.time for counted in self.rounds)
 
     @property
     def pulls(self) -> int:
         """Pulls made by all agents."""
-        return sum(one.pulls for one in self.rounds)
+        return sum(counted.pulls for counted in self.rounds)
 
     @property
     def words(self) -> int:
@@ -153,12 +153,12 @@ class Result:
 
     @property
     def pulls_by_arm(self) -> list[int | None]:
-        """Pulls of each arm; None where the coordinator does not know them."""
+        """Pulls of each arm; None if the coordinator does not know them."""
         return self.estimates.pulls_by_arm()
 
     @cached_property
     def observed(self) -> Observed | None:
-        """All that the agents saw, or None on a team that does not share memory with them."""
+        """Everything the agents saw, or None on a team that does not share memory with them."""
         return self._observe()
 
     def table(self) -> ResultTable:
@@ -208,8 +208,8 @@ class Result:
             "rounds": msgspec.to_builtins(self.rounds),
             "ledger": msgspec.to_builtins(self.ledger.entries),
             "estimates": [
-                {**msgspec.to_builtins(one), "label": self.labels[one.arm] if self.labels else None}
-                for one in self.estimates
+                {**msgspec.to_builtins(estimate), "label": self.labels[estimate.arm] if self.labels else None}
+                for estimate in self.estimates
             ],
         }
 
@@ -239,14 +239,14 @@ class Result:
     def _table(self) -> Table:
         title = f"The best {self.m} of {self.n:,} arms by {self.algorithm}, {self.agents:,} agents, seed {self.seed}"
         spent = f"time {self.time:,} of {self.horizon:,}   pulls {self.pulls:,}"
-        said = f"words {self.words:,}   bits {self.bits:,}   round trips {self.round_trips:,}"
-        table = Table(title=title, caption=f"{spent}\n{said}", min_width=max(len(title), len(spent), len(said)) + 2)
+        sent = f"words {self.words:,}   bits {self.bits:,}   round trips {self.round_trips:,}"
+        table = Table(title=title, caption=f"{spent}\n{sent}", min_width=max(len(title), len(spent), len(sent)) + 2)
         for column, justify in (("rank", "right"), ("arm", "left"), ("mean", "right"), ("pulls", "right")):
             table.add_column(column, justify=justify)  # type: ignore[arg-type]
         for rank, (label, arm) in enumerate(zip(self.top, self.top_indices, strict=True), 1):
-            it = self.estimates[arm]
-            mean = "-" if it.mean is None else f"{it.mean:.4f}"
-            table.add_row(str(rank), escape(str(label)), mean, "-" if it.pulls is None else f"{it.pulls:,}")
+            estimate = self.estimates[arm]
+            mean = "-" if estimate.mean is None else f"{estimate.mean:.4f}"
+            table.add_row(str(rank), escape(str(label)), mean, "-" if estimate.pulls is None else f"{estimate.pulls:,}")
         return table
 
 

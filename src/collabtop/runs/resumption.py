@@ -1,4 +1,4 @@
-"""Going on with a run from its checkpoint."""
+"""`resume`: continue a run from its checkpoint."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ def resume(
     progress: bool = False,
     watch: bool = False,
 ) -> Result:
-    """Go on with a run from its checkpoint: nothing that was paid for is pulled again.
+    """Continue a run from its checkpoint: no completed pull is made again.
 
-    The answer and the ledger are those of an undisturbed run with the same seed. A run that was finished is
-    told again without a pull.
+    The answer and the ledger are those of an uninterrupted run with the same seed. A finished run is returned again
+    without a pull.
 
     Args:
         checkpoint: the file that `identify(..., checkpoint=...)` wrote.
         pull: the function that tries a candidate.
-        candidates: the candidates, where they are not plain data (texts, numbers, lists, dictionaries), which
-            the checkpoint holds itself.
-        arms: instead of `pull`: the arms, where the run was given arms.
-        policy: what happens to pulls that fail from now on; left out, the run stops at one, unless the
-            checkpoint holds failed pulls, which are then treated as they were.
-        algorithm: the algorithm, where it is one of your own that is not registered.
-        team: where the agents run; need not be what it was.
+        candidates: the candidates, if they are not plain data (strings, numbers, lists, dictionaries), which the
+            checkpoint holds itself.
+        arms: instead of `pull`: the arms, if the run was started with arms.
+        policy: what happens to pulls that fail from now on. By default the run stops at a failed pull, unless the
+            checkpoint holds failed pulls; then they are handled as before.
+        algorithm: the algorithm, if it is one of your own that is not registered.
+        team: where the agents run; it may differ from the first run's.
         on_event: called with every event.
-        progress: show how far the run is, on stderr.
+        progress: show the progress on stderr.
         watch: show the run on a page in the browser (needs the `watch` extra).
 
     Raises:
-        FileError: the checkpoint is missing, damaged, or of other arms.
+        FileError: the checkpoint is missing, damaged, or belongs to different arms.
 
     >>> import collabtop as ct, pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.ctlog"
@@ -69,13 +69,13 @@ def resume(
     True
     """
     header = read_header(checkpoint)
-    known = _arms(header, checkpoint, pull, candidates, arms, policy)
-    same_value("the number of candidates", known.n, header.n, checkpoint)
-    if known.fingerprint() != header.arms:
-        raise other_run(checkpoint, "these are not the candidates that it is for")
+    arms = _arms(header, checkpoint, pull, candidates, arms, policy)
+    same_value("the number of candidates", arms.n, header.n, checkpoint)
+    if arms.fingerprint() != header.arms:
+        raise other_run(checkpoint, "its candidates are different")
     chosen = _algorithm(header, checkpoint, algorithm)
-    problem = make_problem(known, header.m, header.agents, header.horizon)
-    spec = RunSpec(known, problem, chosen, header.why, header.seed, make_team(team), header.budget, header.costs)
+    problem = make_problem(arms, header.m, header.agents, header.horizon)
+    spec = RunSpec(arms, problem, chosen, header.why, header.seed, make_team(team), header.budget, header.costs)
     return execute(spec, checkpoint=checkpoint, on_event=on_event, progress=progress, watch=watch)
 
 
@@ -89,19 +89,24 @@ def _arms(
 ) -> Arms:
     if arms is not None:
         if pull is not None or candidates is not None or policy is not None:
-            raise InputError("arms stand for themselves: leave out pull, candidates and policy")
+            raise InputError("pull, candidates and policy do not apply with arms=: leave them out", argument="arms")
         return arms
     if not header.takes_pull:
         raise InputError(
-            f"arms is missing: checkpoint {str(path)!r} is of a run on {header.arms_class}, give them as arms="
+            f"arms is missing: checkpoint {str(path)!r} belongs to a run on {header.arms_class}; pass them as arms=",
+            argument="arms",
         )
     if pull is None:
-        raise InputError(f"pull is missing: checkpoint {str(path)!r} is of a run on a function, give it as pull=")
+        raise InputError(
+            f"pull is missing: checkpoint {str(path)!r} belongs to a run on a function; pass it as pull=",
+            argument="pull",
+        )
     if candidates is None:
         if header.candidates is None:
             raise InputError(
-                f"candidates is missing: those of checkpoint {str(path)!r} are no plain data, so it cannot hold them; "
-                "give the same ones again"
+                f"candidates is missing: those of checkpoint {str(path)!r} are not plain data, so it lacks them; "
+                "pass the same ones again",
+                argument="candidates",
             )
         candidates = msgspec.msgpack.decode(header.candidates)
     candidates = as_candidates(candidates)
@@ -116,5 +121,7 @@ def _algorithm(header: Header, path: str | PathLike[str], algorithm: Algorithm |
         same_value("algorithm", algorithm.title, header.algorithm, path)
         return algorithm
     if header.algorithm not in available_algorithms():
-        raise InputError(f"algorithm is missing: {header.algorithm!r} is not registered here, give it as algorithm=")
+        raise InputError(
+            f"algorithm is missing: {header.algorithm!r} is not registered; pass it as algorithm=", argument="algorithm"
+        )
     return make_algorithm(header.algorithm, **header.options)

@@ -1,4 +1,4 @@
-"""Was the horizon hopeless? Judged after a run, by nothing but what the coordinator learnt."""
+"""Warnings about a result: was the horizon too short? Judged only by what the coordinator learnt."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from collabtop.protocol.messages import Ints, Reals
 
 _LEAST = 1.0
 _ENOUGH = 3.0
-"""Standard errors that tell two means apart: below the first a coin might as well be tossed, from the second on the
-order is right 999 times in 1,000."""
+"""Standard errors between two means: below the first their order is close to a coin toss, from the second on it is
+right 999 times in 1,000."""
 
 
 class Border(NamedTuple):
-    """The two arms on either side of the border that are hardest to tell apart."""
+    """The two arms on either side of the border that are hardest to separate."""
 
     accepted: int
     rejected: int
     gap: float
-    """How much better the accepted one looks."""
+    """The difference of their estimated means."""
     standard_error: float
 
     @property
@@ -31,12 +31,12 @@ class Border(NamedTuple):
 
 
 def border(estimates: Estimates) -> Border | None:
-    """The weakest accepted arm, and the rejected one that is hardest to tell from it; None if none are known.
+    """The weakest accepted arm, and the rejected arm that is hardest to separate from it; None if no means are known.
 
     >>> import collabtop as ct
     >>> run = ct.identify(ct.BernoulliArms([0.9, 0.5, 0.4]), m=1, agents=2, horizon=300, algorithm="uniform", seed=1)
-    >>> found = border(run.estimates)
-    >>> found.rejected, round(found.gap, 2), round(found.standard_error, 2)
+    >>> pair = border(run.estimates)
+    >>> pair.rejected, round(pair.gap, 2), round(pair.standard_error, 2)
     (1, 0.38, 0.04)
     """
     accepted, good_means, good_pulls = estimates.known("accepted")
@@ -53,41 +53,43 @@ def border(estimates: Estimates) -> Border | None:
 def horizon_warnings(
     estimates: Estimates, horizon: int, labels: tuple[str, ...] | None, *, sure: bool | None = None
 ) -> tuple[str, ...]:
-    """What a reader of the result has to know: that the horizon did not suffice, with the numbers.
+    """Warnings that the horizon was too short, with the numbers.
 
     >>> import collabtop as ct
     >>> arms = ct.BernoulliArms([0.501, 0.5, 0.2])
     >>> for line in ct.identify(arms, m=1, agents=2, horizon=300, algorithm="uniform", seed=1).warnings: print(line)
-    the horizon of 300 is too small to tell the border: arm 0 (in) and arm 1 (out) differ by ...
+    the horizon of 300 is too short to separate the two sides of the border: arm 0 (in) and arm 1 (out) differ by ...
     """
     if sure:
         return ()
-    found = border(estimates)
+    pair = border(estimates)
     lines = []
     if sure is False:
         still_open = len(estimates.guesses)
         lines.append(f"not sure: {still_open} of {len(estimates)} arms are still open at the limit of {horizon:,}")
-    if found is not None and (found.clear_by < _LEAST or sure is False):
-        lines.append(_told(found, horizon, labels, sure))
+    if pair is not None and (pair.clear_by < _LEAST or sure is False):
+        lines.append(_describe(pair, horizon, labels, sure))
     return tuple(lines)
 
 
-def _told(found: Border, horizon: int, labels: tuple[str, ...] | None, sure: bool | None) -> str:
-    names = [labels[arm] if labels else f"arm {arm}" for arm in (found.accepted, found.rejected)]
-    start = "" if sure is False else f"the horizon of {horizon:,} is too small to tell the border: "
+def _describe(pair: Border, horizon: int, labels: tuple[str, ...] | None, sure: bool | None) -> str:
+    names = [labels[arm] if labels else f"arm {arm}" for arm in (pair.accepted, pair.rejected)]
+    start = (
+        "" if sure is False else f"the horizon of {horizon:,} is too short to separate the two sides of the border: "
+    )
     return (
-        f"{start}{names[0]} (in) and {names[1]} (out) differ by {found.gap:.2g} +- {found.standard_error:.2g}, "
-        f"{found.clear_by:.1f} standard errors; {_needed(found, horizon)}"
+        f"{start}{names[0]} (in) and {names[1]} (out) differ by {pair.gap:.2g} +- {pair.standard_error:.2g}, "
+        f"{pair.clear_by:.1f} standard errors; {_needed(pair, horizon)}"
     )
 
 
-def _needed(found: Border, horizon: int) -> str:
-    if found.gap <= 0:
-        return "no horizon can be named for a gap of nothing"
-    # A standard error falls with the root of the horizon. A gap found small by chance makes this too large,
-    # one found large by choice of the best makes it too small: it is an order of magnitude.
-    needed = horizon * (_ENOUGH / found.clear_by) ** 2
-    return f"a gap of that size takes a horizon of about {_rounded(needed):,}"
+def _needed(pair: Border, horizon: int) -> str:
+    if pair.gap <= 0:
+        return "the observed gap is zero, so no horizon can be suggested"
+    # A standard error falls with the square root of the horizon. The observed gap is noisy, so this is an order of
+    # magnitude only.
+    needed = horizon * (_ENOUGH / pair.clear_by) ** 2
+    return f"a gap of that size needs a horizon of about {_rounded(needed):,}"
 
 
 def _rounded(number: float) -> int:
@@ -95,7 +97,7 @@ def _rounded(number: float) -> int:
 
 
 def _variance(means: Reals, pulls: Ints) -> Reals:
-    """The most that the variance of a mean of rewards in [0, 1] can be."""
-    # One success and one failure more than were seen, so that a mean of 0 or 1 is not taken for certain.
+    """An upper bound on the variance of a mean of rewards in [0, 1]."""
+    # With one success and one failure added, so that a mean of 0 or 1 does not have variance 0.
     shares = (means * pulls + 1) / (pulls + 2)
     return np.asarray(shares * (1 - shares) / pulls, np.float64)
