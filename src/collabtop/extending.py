@@ -3,55 +3,28 @@
 >>> from collabtop.extending import Agent, Coordinator, Team
 """
 
-from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.shared.allocation import AllAgents, balanced_time, pull_balanced, pull_in_turn
-from collabtop.algorithms.shared.elimination import Settled, eliminate, settle, settle_rest, smallest
-from collabtop.arms.base import Arms, Ints, Reals, Recorder
-from collabtop.arms.draws import Draws
-from collabtop.coordination.coordinator import Coordinator
-from collabtop.coordination.scoreboard import Estimate, Estimates, Scoreboard
-from collabtop.coordination.team import Batch, Team
-from collabtop.problem import Problem
-from collabtop.protocol.agent import Agent
-from collabtop.protocol.ledger import TransportStats
-from collabtop.protocol.messages import Means, Message, Pull, Reply, Request
-from collabtop.protocol.setup import Setup
-from collabtop.runlog.recorder import RewardRecorder
-from collabtop.teams.remote.reports import ReportBuffer, ReportOptions, ReportSink
-
-__all__ = [
-    "Agent",
-    "Algorithm",
-    "AllAgents",
-    "Arms",
-    "Batch",
-    "Coordinator",
-    "Draws",
-    "Estimate",
-    "Estimates",
-    "Ints",
-    "Means",
-    "Message",
-    "Problem",
-    "Pull",
-    "Reals",
-    "Recorder",
-    "Reply",
-    "ReportBuffer",
-    "ReportOptions",
-    "ReportSink",
-    "Request",
-    "RewardRecorder",
-    "Scoreboard",
-    "Settled",
-    "Setup",
-    "Team",
-    "TransportStats",
-    "balanced_time",
-    "eliminate",
-    "pull_balanced",
-    "pull_in_turn",
-    "settle",
-    "settle_rest",
-    "smallest",
-]
+from collabtop.algorithms.base import Algorithm as Algorithm
+from collabtop.algorithms.shared.allocation import AllAgents as AllAgents
+from collabtop.algorithms.shared.allocation import pull_balanced as pull_balanced
+from collabtop.algorithms.shared.allocation import pull_in_turn as pull_in_turn
+from collabtop.algorithms.shared.elimination import eliminate as eliminate
+from collabtop.algorithms.shared.elimination import settle as settle
+from collabtop.algorithms.shared.elimination import settle_rest as settle_rest
+from collabtop.arms.base import Arms as Arms
+from collabtop.arms.draws import Draws as Draws
+from collabtop.coordination.coordinator import Coordinator as Coordinator
+from collabtop.coordination.scoreboard import Scoreboard as Scoreboard
+from collabtop.coordination.team import Team as Team
+from collabtop.problem import Problem as Problem
+from collabtop.protocol.agent import Agent as Agent
+from collabtop.protocol.ledger import TransportStats as TransportStats
+from collabtop.protocol.messages import Means as Means
+from collabtop.protocol.messages import Message as Message
+from collabtop.protocol.messages import Pull as Pull
+from collabtop.protocol.messages import Reply as Reply
+from collabtop.protocol.messages import Request as Request
+from collabtop.protocol.setup import Setup as Setup
+from collabtop.runlog.recorder import RewardRecorder as RewardRecorder
+from collabtop.teams.remote.reports import ReportBuffer as ReportBuffer
+from collabtop.teams.remote.reports import ReportOptions as ReportOptions
+from collabtop.teams.remote.reports import ReportSink as ReportSink
