@@ -9,27 +9,11 @@ from typing import Annotated, Any
 import typer
 
 import collabtop as ct
+from collabtop.cli import run_options as shared
 from collabtop.cli.errors import resumable
 from collabtop.cli.imports import load
 from collabtop.cli.option_values import read_options
 from collabtop.cli.output import examples, print_json, print_tables
-from collabtop.cli.run_options import (
-    AddressOption,
-    FailureName,
-    FailuresOption,
-    Json,
-    ProgressOption,
-    Retries,
-    TeamName,
-    TeamOption,
-    TimeLimit,
-    Wait,
-    WatchOption,
-    make_policy,
-    make_team,
-    notice_if_finished,
-    wants_progress,
-)
 
 identify_examples = examples(
     "collabtop identify --arms mymodule:candidates --pull mymodule:score -m 5 --agents 8 --horizon 200 "
@@ -44,69 +28,67 @@ identify_examples = examples(
 )
 
 
+_MeansOption = Annotated[
+    Path | None,
+    shared.file_option("Simulate: one mean per line, or one column per agent for non-IID arms; CSV may have labels."),
+]
+_CsvOption = Annotated[
+    Path | None, shared.file_option("Logged rewards: columns candidate, reward and, optionally, agent.")
+]
+_BudgetOption = Annotated[
+    float | None,
+    typer.Option(help="Instead of --horizon: pulls of all agents together, or their total cost with --cost."),
+]
+_CostOption = Annotated[str | None, shared.object_option("The price of a pull: a function of a candidate, or a list.")]
+_ConfidenceOption = Annotated[
+    float | None, typer.Option(help="Instead of --horizon: stop when the answer is right with this probability.")
+]
+_ToleranceOption = Annotated[
+    float, typer.Option(help="With --confidence: arms that are worse by at most this count as right.")
+]
+_AlgorithmName = Annotated[
+    str, typer.Option(help="A name from `collabtop algorithms`, or auto: the default for the kind of arms.")
+]
+_AlgorithmOption = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the algorithm; repeatable.")
+]
+_SeedOption = Annotated[int | None, typer.Option(help="The same seed gives the same run; drawn at random by default.")]
+_CheckpointOption = Annotated[
+    Path | None, shared.file_option("Record every pull here; the same command continues from it.")
+]
+
+
 def identify(
     m: Annotated[int, typer.Option("-m", "--m", help="How many of the best arms are wanted.")],
-    means: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Simulate: one mean per line, or one column per agent for non-IID arms; CSV may have labels.",
-        ),
-    ] = None,
-    arms: Annotated[
-        str | None, typer.Option(metavar="MODULE:NAME", help="Your candidates (with --pull), or your own arms.")
-    ] = None,
-    pull: Annotated[
-        str | None,
-        typer.Option(metavar="MODULE:NAME", help="Your function pull(candidate, rng); returns a reward in [0, 1]."),
-    ] = None,
-    csv: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Logged rewards: columns candidate, reward and, optionally, agent."),
-    ] = None,
+    means: _MeansOption = None,
+    arms: shared.ArmsOption = None,
+    pull: shared.PullOption = None,
+    csv: _CsvOption = None,
     replay: Annotated[bool, typer.Option("--replay", help="Use each logged reward once, in order.")] = False,
     agents: Annotated[int | None, typer.Option(help="Number of agents; not needed for a non-IID file.")] = None,
     horizon: Annotated[int | None, typer.Option(help="Number of pulls per agent.")] = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(help="Instead of --horizon: pulls of all agents together, or their total cost with --cost."),
-    ] = None,
-    cost: Annotated[
-        str | None,
-        typer.Option(metavar="MODULE:NAME", help="The price of a pull: a function of a candidate, or a list."),
-    ] = None,
-    confidence: Annotated[
-        float | None, typer.Option(help="Instead of --horizon: stop when the answer is right with this probability.")
-    ] = None,
-    tolerance: Annotated[
-        float, typer.Option(help="With --confidence: arms that are worse by at most this count as right.")
-    ] = 0.0,
+    budget: _BudgetOption = None,
+    cost: _CostOption = None,
+    confidence: _ConfidenceOption = None,
+    tolerance: _ToleranceOption = 0.0,
     max_horizon: Annotated[int | None, typer.Option(help="With --confidence: the most pulls per agent.")] = None,
-    algorithm: Annotated[
-        str, typer.Option(help="A name from `collabtop algorithms`, or auto: the default for the kind of arms.")
-    ] = "auto",
-    option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the algorithm; repeatable.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="The same seed gives the same run; drawn at random by default.")
-    ] = None,
-    team: TeamOption = TeamName.local,
-    address: AddressOption = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Record every pull here; the same command continues from it.")
-    ] = None,
-    retries: Retries = 0,
-    wait: Wait = 0.5,
-    time_limit: TimeLimit = None,
-    failures: FailuresOption = FailureName.stop,
+    algorithm: _AlgorithmName = "auto",
+    option: _AlgorithmOption = None,
+    seed: _SeedOption = None,
+    team: shared.TeamOption = shared.TeamName.local,
+    address: shared.AddressOption = None,
+    checkpoint: _CheckpointOption = None,
+    retries: shared.Retries = 0,
+    wait: shared.Wait = 0.5,
+    time_limit: shared.TimeLimit = None,
+    failures: shared.FailuresOption = shared.FailureName.stop,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the run would do, without pulling.")] = False,
-    progress: ProgressOption = None,
-    watch: WatchOption = False,
-    json: Json = False,
+    progress: shared.ProgressOption = None,
+    watch: shared.WatchOption = False,
+    json: shared.Json = False,
 ) -> None:
     """Find the best m candidates with a team of agents, and print them and what the run cost."""
-    policy = make_policy(retries, wait, time_limit, failures)
+    policy = shared.make_policy(retries, wait, time_limit, failures)
     source, function = _source(means, arms, pull, csv, replay, agents)
     limits: dict[str, Any] = {"agents": agents, "horizon": horizon, "budget": budget}
     limits["cost"] = None if cost is None else load("--cost", cost)
@@ -115,7 +97,10 @@ def identify(
         forecast = ct.dry_run(source, m, **limits)
         print_json(forecast) if json else print_tables(forecast)
         return
-    with resumable() if checkpoint else nullcontext(), notice_if_finished(checkpoint) if checkpoint else nullcontext():
+    with (
+        resumable() if checkpoint else nullcontext(),
+        shared.notice_if_finished(checkpoint) if checkpoint else nullcontext(),
+    ):
         result = ct.identify(
             source,
             m,
@@ -126,9 +111,9 @@ def identify(
             pull=function,
             policy=policy if function is not None else None,
             seed=seed,
-            team=make_team(team, address),
+            team=shared.make_team(team, address),
             checkpoint=checkpoint,
-            progress=wants_progress(progress),
+            progress=shared.wants_progress(progress),
             watch=watch,
         )
     print_json(result.to_dict()) if json else print_tables(result)

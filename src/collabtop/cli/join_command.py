@@ -9,18 +9,11 @@ from typing import Annotated, Any
 import typer
 
 import collabtop as ct
+from collabtop.cli import run_options as shared
 from collabtop.cli.coordinate_command import AuthorityOption, CertOption, KeyOption
 from collabtop.cli.errors import resumable
 from collabtop.cli.imports import load
 from collabtop.cli.output import examples
-from collabtop.cli.run_options import (
-    FailureName,
-    FailuresOption,
-    Retries,
-    TimeLimit,
-    Wait,
-    make_policy,
-)
 
 join_examples = examples(
     "collabtop join coordinator.example.org:7443 --site north --arms mymodule:arms --cert north.pem",
@@ -33,14 +26,9 @@ def join(
     address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The address of the coordinator.")],
     site: Annotated[str, typer.Option(help="The name of your site, as in its certificate.")],
     cert: CertOption,
-    arms: Annotated[
-        str | None, typer.Option(metavar="MODULE:NAME", help="Your candidates (with --pull), or your own arms.")
-    ] = None,
-    pull: Annotated[
-        str | None,
-        typer.Option(metavar="MODULE:NAME", help="Your function pull(candidate, rng); returns a reward in [0, 1]."),
-    ] = None,
-    means: Annotated[Path | None, typer.Option(metavar="FILE", help="Simulate: a file of means.")] = None,
+    arms: shared.ArmsOption = None,
+    pull: shared.PullOption = None,
+    means: Annotated[Path | None, shared.file_option("Simulate: a file of means.")] = None,
     key: KeyOption = None,
     authority: AuthorityOption = None,
     journal: Annotated[
@@ -50,17 +38,16 @@ def join(
         ),
     ] = None,
     audit: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write every message that leaves this site here, in readable form."),
+        Path | None, shared.file_option("Write every message that leaves this site here, in readable form.")
     ] = None,
     min_batch: Annotated[int, typer.Option(help="Never send a mean of fewer pulls than this.")] = 2,
     run: Annotated[str, typer.Option(metavar="ID", help="Take part in this run only.")] = "",
     give_up: Annotated[float, typer.Option(help="Give up after this many seconds without a coordinator.")] = 3600.0,
     keepalive: Annotated[float, typer.Option(help="Seconds between heartbeats.")] = 10.0,
-    retries: Retries = 0,
-    wait: Wait = 0.5,
-    time_limit: TimeLimit = None,
-    failures: FailuresOption = FailureName.stop,
+    retries: shared.Retries = 0,
+    wait: shared.Wait = 0.5,
+    time_limit: shared.TimeLimit = None,
+    failures: shared.FailuresOption = shared.FailureName.stop,
 ) -> None:
     """Take part in a run until the answer is known; rewards stay at your site."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # we report what matters ourselves
@@ -69,7 +56,7 @@ def join(
         raise ct.InputError("give exactly one of --arms and --means (collabtop join --help)")
     source = ct.read_arms(means) if means is not None else load("--arms", str(arms))
     if pull is not None:
-        given = {"pull": load("--pull", pull), "policy": make_policy(retries, wait, time_limit, failures)}
+        given = {"pull": load("--pull", pull), "policy": shared.make_policy(retries, wait, time_limit, failures)}
     with resumable():
         summary = ct.join(
             address,

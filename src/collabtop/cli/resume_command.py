@@ -8,26 +8,10 @@ from typing import Annotated, Any
 import typer
 
 import collabtop as ct
+from collabtop.cli import run_options as shared
 from collabtop.cli.errors import resumable
 from collabtop.cli.imports import load
 from collabtop.cli.output import examples, print_json, print_tables
-from collabtop.cli.run_options import (
-    AddressOption,
-    FailureName,
-    FailuresOption,
-    Json,
-    ProgressOption,
-    Retries,
-    TeamName,
-    TeamOption,
-    TimeLimit,
-    Wait,
-    WatchOption,
-    make_policy,
-    make_team,
-    notice_if_finished,
-    wants_progress,
-)
 
 resume_examples = examples(
     "collabtop resume run.ctlog --pull mymodule:score --team threads",
@@ -37,23 +21,22 @@ resume_examples = examples(
 
 def resume(
     checkpoint: Annotated[Path, typer.Argument(metavar="FILE", help="A file written by `identify --checkpoint`.")],
-    pull: Annotated[str | None, typer.Option(metavar="MODULE:NAME", help="Your function.")] = None,
+    pull: Annotated[str | None, shared.object_option("Your function.")] = None,
     arms: Annotated[
-        str | None,
-        typer.Option(metavar="MODULE:NAME", help="Your candidates, if the file does not hold them; or your own arms."),
+        str | None, shared.object_option("Your candidates, if the file does not hold them; or your own arms.")
     ] = None,
-    means: Annotated[Path | None, typer.Option(metavar="FILE", help="The file of means of a simulation.")] = None,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="The file of logged rewards.")] = None,
+    means: Annotated[Path | None, shared.file_option("The file of means of a simulation.")] = None,
+    csv: Annotated[Path | None, shared.file_option("The file of logged rewards.")] = None,
     replay: Annotated[bool, typer.Option("--replay", help="With --csv: use each reward once, in order.")] = False,
-    team: TeamOption = TeamName.local,
-    address: AddressOption = None,
-    retries: Retries = 0,
-    wait: Wait = 0.5,
-    time_limit: TimeLimit = None,
-    failures: FailuresOption = FailureName.stop,
-    progress: ProgressOption = None,
-    watch: WatchOption = False,
-    json: Json = False,
+    team: shared.TeamOption = shared.TeamName.local,
+    address: shared.AddressOption = None,
+    retries: shared.Retries = 0,
+    wait: shared.Wait = 0.5,
+    time_limit: shared.TimeLimit = None,
+    failures: shared.FailuresOption = shared.FailureName.stop,
+    progress: shared.ProgressOption = None,
+    watch: shared.WatchOption = False,
+    json: shared.Json = False,
 ) -> None:
     """Continue a run from its checkpoint; completed pulls are not repeated."""
     given: dict[str, Any] = {}
@@ -67,9 +50,13 @@ def resume(
 
         given["arms"] = ct.read_rewards(csv, replay=replay, dealt_to=read_header(checkpoint).agents)
     if pull is not None:
-        given |= {"pull": load("--pull", pull), "policy": make_policy(retries, wait, time_limit, failures)}
-    with resumable(), notice_if_finished(checkpoint):
+        given |= {"pull": load("--pull", pull), "policy": shared.make_policy(retries, wait, time_limit, failures)}
+    with resumable(), shared.notice_if_finished(checkpoint):
         result = ct.resume(
-            checkpoint, **given, team=make_team(team, address), progress=wants_progress(progress), watch=watch
+            checkpoint,
+            **given,
+            team=shared.make_team(team, address),
+            progress=shared.wants_progress(progress),
+            watch=watch,
         )
     print_json(result.to_dict()) if json else print_tables(result)

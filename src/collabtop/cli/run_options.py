@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -31,6 +31,18 @@ class FailureName(StrEnum):
     skip = "skip"
 
 
+def file_option(help: str) -> Any:
+    """An option that takes a file."""
+    return typer.Option(metavar="FILE", help=help)
+
+
+def object_option(help: str) -> Any:
+    """An option that takes a Python object of the user's, as MODULE:NAME."""
+    return typer.Option(metavar="MODULE:NAME", help=help)
+
+
+ArmsOption = Annotated[str | None, object_option("Your candidates (with --pull), or your own arms.")]
+PullOption = Annotated[str | None, object_option("Your function pull(candidate, rng); returns a reward in [0, 1].")]
 TeamOption = Annotated[
     TeamName, typer.Option(help="Run the agents one after the other, in parallel threads, or on a Ray cluster.")
 ]
