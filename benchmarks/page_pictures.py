@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, ViewportSize, sync_playwright
 
 import collabtop as ct
 from collabtop.watch.serve import page_in_thread, runs_in
@@ -23,17 +23,17 @@ LIVE = """
 import itertools, pathlib, sys, time
 import numpy as np, collabtop as ct
 means = np.sort(np.random.default_rng(4).beta(6, 3, 120))
-calls, go_on = itertools.count(), pathlib.Path(sys.argv[1]).with_name("go-on")
+calls, go = itertools.count(), pathlib.Path(sys.argv[1]).with_name("go")
 def score(mean, rng):
     time.sleep(0.0004)
-    while next(calls) > 14_000 and not go_on.exists():  # wait for the screenshots
+    while next(calls) > 14_000 and not go.exists():  # wait for the screenshots
         time.sleep(0.1)
     return rng.random() < mean
 labels = [f"prompt {number:03d}" for number in np.random.default_rng(1).permutation(120)]
 arms = ct.FunctionArms(list(map(float, means)), score, labels=labels)
 ct.identify(arms, 5, agents=8, horizon=4000, seed=2, team="threads", checkpoint=sys.argv[1])
 """
-WIDE = {"width": 1180, "height": 820}
+WIDE: ViewportSize = {"width": 1180, "height": 820}
 
 
 def main() -> None:
@@ -61,7 +61,7 @@ def live_screenshots(browser: Browser, log: Path, folder: Path) -> None:
         for scheme, tab in tabs:
             tab.wait_for_timeout(1_000)
             tab.screenshot(path=folder / f"watch-live-{scheme}.png")
-        log.with_name("go-on").touch()
+        log.with_name("go").touch()
         run.wait()
         tab = browser.new_context(viewport=WIDE).new_page()
         tab.goto(page.url + "runs/prompts.ctlog")

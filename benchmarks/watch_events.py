@@ -37,9 +37,9 @@ FRAMES = """async (seconds) => {
   const gaps = [], tasks = [];
   const take = (list) => list.getEntries().forEach((task) => tasks.push(task.duration));
   new PerformanceObserver(take).observe({type: "longtask"});
-  const ends = performance.now() + 1000 * seconds;
+  const deadline = performance.now() + 1000 * seconds;
   let before = performance.now();
-  while (before < ends) {
+  while (before < deadline) {
     await new Promise(requestAnimationFrame);
     const now = performance.now(); gaps.push(now - before); before = now;
   }
@@ -57,11 +57,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "whole.ctlog"
         records = hour_of_events(log, options.candidates, options.seconds)
-        size = log.stat().st_size
-        print(f"{options.candidates:,} candidates, {AGENTS} agents, {len(records):,} records, {size:,} bytes")
+        print(f"{options.candidates:,} candidates, {AGENTS} agents, {len(records):,} records, ", end="")
+        print(f"{log.stat().st_size:,} bytes")
         print("\n| server | CPU per event | bytes per event | CPU in use |\n| --- | --- | --- | --- |")
-        for name, at in (("first minute", 0.0), ("half way", 0.5), ("last minute", 0.97)):
-            cpu, size = server_cost(log.with_name(f"{at}.ctlog"), records, at, options.measured)
+        for name, fraction in (("first minute", 0.0), ("half way", 0.5), ("last minute", 0.97)):
+            cpu, size = server_cost(log.with_name(f"{fraction}.ctlog"), records, fraction, options.measured)
             print(f"| {name} | {1000 * cpu:.2f} ms | {size:,.0f} | {cpu * EVENTS_PER_SECOND:.0%} |")
         in_browser(log, records, options.measured)
 
@@ -118,9 +118,9 @@ def write(path: Path, records: list[Record]) -> RunLog:
     return log
 
 
-def server_cost(path: Path, records: list[Record], at: float, seconds: int) -> tuple[float, float]:
+def server_cost(path: Path, records: list[Record], fraction: float, seconds: int) -> tuple[float, float]:
     """CPU seconds and bytes per event, starting at that fraction of the run."""
-    position = int(at * len(records)) + 1
+    position = int(fraction * len(records)) + 1
     log = write(path, records[:position])
     run = WatchedRun(path, path.name)
     before, size, cpu = caught_up(run), 0, 0.0
@@ -129,28 +129,28 @@ def server_cost(path: Path, records: list[Record], at: float, seconds: int) -> t
         for record in records[position : position + step]:
             log.append(record)
         position, events = position + step, events + step
-        began = time.process_time()
-        after = look(run)
+        start = time.process_time()
+        after = current_view(run)
         size += len(msgspec.json.encode(changes(before, after)))
-        cpu += time.process_time() - began
+        cpu += time.process_time() - start
         before = after
     log.close()
     return cpu / events, size / events
 
 
 def caught_up(run: WatchedRun) -> dict[str, object]:
-    """The view after the whole log is read, which takes several reads, and the other algorithm is simulated."""
+    """The view after the whole log is read, which takes several reads, and the baseline is simulated."""
     before = None
-    while run.rival is None or run.tally.pulls != before:
-        before = run.tally.pulls
-        look(run)
+    while run.baseline is None or run.state.pulls != before:
+        before = run.state.pulls
+        current_view(run)
         time.sleep(0.05)
-    return look(run)
+    return current_view(run)
 
 
-def look(run: WatchedRun) -> dict[str, object]:
-    run._read_at = 0.0
-    run.read_on(closer=True)
+def current_view(run: WatchedRun) -> dict[str, object]:
+    run._last_read = 0.0
+    run.update(replay=True)
     return view(run)
 
 
@@ -162,13 +162,13 @@ def in_browser(log: Path, records: list[Record], seconds: int) -> None:
         tab = browser.new_context(viewport={"width": 1200, "height": 900}).new_page()
         print("\n| page | |\n| --- | --- |")
         with page_in_thread(runs_in([log])) as page:
-            began = time.monotonic()
+            start = time.monotonic()
             tab.goto(page.url + "runs/whole.ctlog")
             paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
             tab.wait_for_function(f"() => performance.getEntriesByName('first-contentful-paint').length && {paint} > 0")
             print(f"| first paint | {tab.evaluate(paint) / 1000:.2f} s |")
             tab.wait_for_selector("#answer:visible", timeout=300_000)
-            print(f"| the whole log on the page | {time.monotonic() - began:.2f} s |")
+            print(f"| the whole log on the page | {time.monotonic() - start:.2f} s |")
             tab.goto("about:blank")
         middle = len(records) // 2
         more = [record for record in records[middle:] if not isinstance(record, Finished)]

@@ -1,19 +1,18 @@
-"""`collabtop watch`: serves, says where, ends with Ctrl-C, and refuses what is not there."""
+"""`collabtop watch`: prints its address, serves until Ctrl-C, and refuses invalid arguments."""
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
-import urllib.request
 
 import collabtop as ct
+from tests.support.page_requests import get_json
 
 
 def test_it_serves_a_folder_until_ctrl_c(tmp_path):
-    asked = {"agents": 2, "horizon": 50, "seed": 1, "checkpoint": tmp_path / "a.ctlog"}
-    result = ct.identify(ct.BernoulliArms([0.9, 0.1]), 1, **asked)
+    arguments = {"agents": 2, "horizon": 50, "seed": 1, "checkpoint": tmp_path / "a.ctlog"}
+    result = ct.identify(ct.BernoulliArms([0.9, 0.1]), 1, **arguments)
     command = [
         sys.executable,
         "-c",
@@ -26,12 +25,10 @@ def test_it_serves_a_folder_until_ctrl_c(tmp_path):
     ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
-        said = process.stderr.readline()
-        assert said.endswith("(Ctrl-C ends it)\n")
-        url = next(word for word in said.split() if word.startswith("http://127.0.0.1:"))
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(url + "api/runs", timeout=10) as answer:
-            assert json.load(answer)[0]["words"] == result.words
+        line = process.stderr.readline()
+        assert line.endswith("(stop with Ctrl-C)\n")
+        url = next(word for word in line.split() if word.startswith("http://127.0.0.1:"))
+        assert get_json(url + "api/runs")[0]["words"] == result.words
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
         assert process.stderr.read() == ""
@@ -41,9 +38,13 @@ def test_it_serves_a_folder_until_ctrl_c(tmp_path):
         process.stderr.close()
 
 
-def test_what_is_not_there_is_refused(refused, tmp_path):
-    assert refused("watch", tmp_path / "nothing.ctlog").endswith("is not there: give a checkpoint, or a folder of them")
+def test_a_missing_file_is_refused(refused, tmp_path):
+    assert refused("watch", tmp_path / "nothing.ctlog").endswith(
+        "does not exist: give a checkpoint, or a folder of checkpoints"
+    )
 
 
 def test_a_short_token_is_refused(refused, tmp_path):
-    assert refused("watch", tmp_path, "--token", "abc").startswith("--token is shorter than 8 characters")
+    assert refused("watch", tmp_path, "--token", "abc").startswith(
+        "--token has 3 characters, but at least 8 are needed"
+    )

@@ -1,127 +1,99 @@
-"""Seeing a run: events that add up to the result, and a display that survives any stream."""
+"""`watch=True`: one page for all runs of a process, which never affects the runs."""
 
 from __future__ import annotations
 
-import io
+import shutil
+import subprocess
+import sys
+import time
+from typing import Any
 
 import pytest
 
 import collabtop as ct
-from collabtop import events
-from collabtop.runs.progress import RunState, progress_display
+from tests.support.page_requests import get_json
 
-MEANS = [0.2, 0.35, 0.5, 0.65, 0.8]
-
-
-def score(mean, rng):
-    return rng.random() < mean
-
-
-def watched(arms=None, team="local", pull=score, **more):
-    seen = []
-    arms = MEANS if arms is None else arms
-    pull = pull if arms is MEANS else None
-    asked = {"agents": 3, "horizon": 60, "seed": 2, "team": team, "pull": pull, **more}
-    return seen, ct.identify(arms, 2, on_event=seen.append, **asked)
+SCRIPT = """
+import collabtop as ct
+arms = ct.BernoulliArms([0.2, 0.9, 0.5])
+for algorithm in ("kzz", "uniform"):
+    print(ct.identify(arms, 1, agents=2, horizon=90, seed=1, algorithm=algorithm, watch=True).words, flush=True)
+print(ct.identify(arms, 1, agents=2, horizon=90, seed=1, watch=True, checkpoint="mine.ctlog").words, flush=True)
+input()
+"""
 
 
-@pytest.mark.parametrize("team", ["local", "threads"])
-@pytest.mark.parametrize("arms", [None, ct.BernoulliArms(MEANS)])
-def test_the_events_add_up_to_the_result(arms, team):
-    seen, result = watched(arms, team)
-    assert isinstance(seen[0], events.RunStarted)
-    assert isinstance(seen[-1], events.RunEnded)
-    assert (seen[0].n, seen[0].m, seen[0].agents, seen[0].horizon, seen[0].seed) == (5, 2, 3, 60, 2)
-    assert sum(one.pulls for one in seen if isinstance(one, events.PullsMade)) == result.pulls
-    rounds = [(one.round, one.phase, one.live) for one in seen if isinstance(one, events.RoundBegan)]
-    assert rounds == [(one.round, one.phase, one.live) for one in result.rounds]
-    exchanges = [one for one in seen if isinstance(one, events.Exchanged)]
-    assert [one.number for one in exchanges] == list(range(1, result.round_trips + 1))
-    last = exchanges[-1]
-    assert (last.time, last.pulls, last.bits) == (result.time, result.pulls, result.bits)
-    assert (list(seen[-1].top), seen[-1].words) == (result.top_indices, result.words)
+@pytest.fixture
+def script(tmp_path):
+    """The script above, waiting at its end."""
+    names = ("stdin", "stdout", "stderr")
+    pipes: dict[str, Any] = dict.fromkeys(names, subprocess.PIPE) | {"text": True}
+    with subprocess.Popen([sys.executable, "-c", SCRIPT], cwd=tmp_path, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
-def test_watching_changes_nothing():
-    assert watched()[1] == ct.identify(MEANS, 2, pull=score, agents=3, horizon=60, seed=2)
+def test_all_runs_of_a_process_are_on_one_page(script):
+    words = [int(script.stdout.readline()) for _ in range(3)]
+    url = script.stderr.readline().removeprefix("watch it at ").strip()
+    deadline = time.monotonic() + 10
+    rows = []
+    while len(rows) < 3 and time.monotonic() < deadline:
+        rows = get_json(url + "api/runs")
+        time.sleep(0.1)
+    assert {row["name"]: row["words"] for row in rows} == dict(
+        zip(["run-1.ctlog", "run-2.ctlog", "mine.ctlog"], words, strict=True)
+    )
+    assert {row["status"] for row in rows} == {"finished"}
 
 
-def test_failed_attempts_are_told_with_candidate_and_reason():
-    def flaky(mean, rng):
-        if rng.random() < 0.1:
-            raise ConnectionError("busy")
-        return mean
-
-    seen, result = watched(pull=flaky, policy=ct.PullPolicy(retries=9, wait=0))
-    failed = [one for one in seen if isinstance(one, events.PullFailed)]
-    assert len(failed) == result.retries > 3
-    assert {one.said for one in failed} == {"raised ConnectionError: busy"}
-    assert {one.candidate for one in failed} <= set(map(str, MEANS))
-    assert all(one.again for one in failed)
+def test_watching_changes_nothing_in_a_run():
+    arms = ct.BernoulliArms([0.2, 0.9, 0.5])
+    arguments: dict[str, Any] = {"agents": 2, "horizon": 90, "seed": 1}
+    assert ct.identify(arms, 1, **arguments, watch=True) == ct.identify(arms, 1, **arguments)
 
 
-def test_resumed_pulls_are_told_as_recalled(tmp_path):
-    path = tmp_path / "run.ctlog"
-    watched(checkpoint=path)
-    seen = []
-    result = ct.resume(path, pull=score, on_event=seen.append)
-    assert seen[0].known_pulls == result.pulls
-    assert all(one.recalled for one in seen if isinstance(one, events.PullsMade))
+@pytest.fixture
+def pages(monkeypatch):
+    """The pages of this process; those that a test starts end with it."""
+    started = {}
+    monkeypatch.setattr("collabtop.runs.watch_page._pages", started)
+    yield started
+    for page in started.values():
+        page.close()
 
 
-def test_a_handler_that_raises_ends_the_run():
-    def handler(event):
-        raise LookupError("enough")
-
-    for team in ("local", "threads"):
-        with pytest.raises(LookupError, match="enough"):
-            ct.identify(MEANS, 1, pull=score, agents=2, horizon=30, team=team, on_event=handler)
-
-
-def test_progress_in_a_pipe_is_a_few_plain_lines(capsys):
-    result = ct.identify(MEANS, 2, pull=score, agents=3, horizon=60, seed=2, algorithm="kzz", progress=True)
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "\x1b" not in said.err
-    last = said.err.splitlines()[-1]
-    assert last.startswith(f"round {result.rounds[-1].round}, ")  # the last one, as the result counts them
-    assert last.endswith(f"{result.pulls:,} pulls made, done, {result.words:,} words")
-    assert len(said.err.splitlines()) <= 4
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_progress_in_a_terminal_says_round_candidates_pulls_words_and_time(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("TERM", "xterm")
-    stream, seen = Terminal(), []
-    with progress_display(seen.append, stream) as handler:
-        handler(events.RunStarted("kzz", 8, 1, 2, 50, 1, 0))
-        handler(events.RoundBegan(0, "shared", 8))
-        handler(events.PullsMade(0, 25, False))
-    assert len(seen) == 3
-    text = stream.getvalue()
-    assert "round 0, 8 candidates open, 25 pulls made, at most 75 left, 0 words" in text
-    assert "left" in text
+@pytest.mark.parametrize(
+    ("end", "log"),
+    [
+        (lambda page: page._process.terminate(), None),
+        (lambda page: page._process.kill(), "mine.ctlog"),
+        (lambda page: shutil.rmtree(page._folder), None),
+    ],
+    ids=["terminated", "killed", "without its folder"],
+)
+@pytest.mark.slow
+def test_after_the_page_was_stopped_the_next_run_gets_a_new_one(pages, end, log, tmp_path):
+    arms = ct.BernoulliArms([0.2, 0.9, 0.5])
+    arguments: dict[str, Any] = {"agents": 2, "horizon": 90, "seed": 1, "watch": True}
+    result = ct.identify(arms, 1, **arguments)
+    [stopped] = pages.values()
+    end(stopped)
+    deadline = time.monotonic() + 20
+    while not stopped.has_ended and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert ct.identify(arms, 1, **arguments, checkpoint=log and tmp_path / log) == result
+    [page] = pages.values()
+    assert page.url != stopped.url
+    rows = []
+    while not rows and time.monotonic() < deadline:
+        rows = get_json(page.url + "api/runs")
+    assert [row["status"] for row in rows] == ["finished"]
 
 
-def test_progress_in_a_notebook_is_one_line_written_over(monkeypatch):
-    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    stream = io.StringIO()
-    with progress_display(None, stream) as handler:
-        handler(events.RunStarted("kzz", 8, 1, 2, 50, 1, 0))
-        handler(events.RunEnded((0,), 50, 100, 16))
-    assert stream.getvalue().startswith("\r")
-    assert stream.getvalue().count("\n") == 1
-
-
-def test_the_pace_leaves_out_what_was_recalled():
-    state = RunState()
-    state.take(events.RunStarted("kzz", 8, 1, 2, 50, 1, 60))
-    state.take(events.PullsMade(0, 60, True))
-    assert state.seconds_left is None
-    state.take(events.PullsMade(0, 10, False))
-    assert state.seconds_left > 0
+def test_a_missing_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(ct.InputError, match=r"the page needs uvicorn, .*: pip install 'collabtop\[watch\]'"):
+        ct.identify(ct.BernoulliArms([0.2, 0.9]), 1, agents=2, horizon=90, watch=True)

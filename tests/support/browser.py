@@ -1,4 +1,4 @@
-"""A browser, pages served for it, and a run in another process that waits for a sign."""
+"""A browser, pages served to it, and a run in a different process that waits for a signal."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from collabtop.watch.serve import page_in_thread, runs_in
 
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
-# After the 200th pull it waits for a file named "go".
+# After its 200th pull the run waits for a file named "go".
 LIVE_RUN = """
 import sys, time
 from pathlib import Path
 import collabtop as ct
 
-folder, algorithm, made = Path(sys.argv[1]), sys.argv[2], 0
+folder, algorithm, pulls = Path(sys.argv[1]), sys.argv[2], 0
 
 def score(candidate, rng):
-    global made
-    made += 1
-    if 190 < made <= 200:
-        time.sleep(0.015)  # so long that the log has all that was drawn before
-    while made > 200 and not (folder / "go").exists():
+    global pulls
+    pulls += 1
+    if 190 < pulls <= 200:
+        time.sleep(0.015)  # long enough for all earlier rewards to be written to the log
+    while pulls > 200 and not (folder / "go").exists():
         time.sleep(0.01)
     return rng.random() < candidate / 40
 
@@ -41,12 +41,12 @@ result = ct.identify(list(range(1, 31)), 3, pull=score, agents=4, horizon=150, s
 
 @pytest.fixture(scope="session")
 def browser():
-    """Chromium as the system has it."""
+    """The system's Chromium."""
     path = next(
-        (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
     )
     if path is None:
-        pytest.skip("there is no Chromium here: install the package chromium")
+        pytest.skip("Chromium is not installed: install the package chromium")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -57,7 +57,7 @@ def browser():
 
 @pytest.fixture
 def serve():
-    """Serve the page of a log or a folder; gives the address."""
+    """Serves the page of a log or a folder and returns its address."""
     with ExitStack() as stack:
 
         def start(source, **more):
@@ -72,25 +72,25 @@ def tab(browser, serve):
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     tab, errors = context.new_page(), []
     tab.on("pageerror", lambda error: errors.append(error))
-    tab.on("console", lambda said: errors.append(said.text) if "Content Security Policy" in said.text else None)
+    tab.on("console", lambda line: errors.append(line.text) if "Content Security Policy" in line.text else None)
     yield tab
     context.close()
     assert not errors
 
 
 class LiveRun:
-    """A run in a process of its own: waits after 200 of its 600 pulls or so until told to go on."""
+    """A run in a process of its own, which waits after 200 of about 600 pulls until `finish` is called."""
 
     def __init__(self, folder: Path, algorithm: str) -> None:
         self.folder, self.log = folder, folder / "live.ctlog"
         self._process = subprocess.Popen([sys.executable, "-c", LIVE_RUN, str(folder), algorithm])
-        ends = time.monotonic() + 30
+        deadline = time.monotonic() + 30
         while not self.log.exists() or self.log.stat().st_size < 1000:
-            assert time.monotonic() < ends, "the run does not begin"
+            assert time.monotonic() < deadline, "the run does not start"
             time.sleep(0.02)
 
     def finish(self) -> str:
-        """Let it go on to the end; its result as JSON."""
+        """Let the run continue to its end; returns its result as JSON."""
         (self.folder / "go").touch()
         assert self._process.wait(30) == 0
         return (self.folder / "result.json").read_text()
@@ -102,7 +102,7 @@ class LiveRun:
 
 @pytest.fixture
 def live_run(tmp_path):
-    """Start a run that can be watched."""
+    """Starts a run to watch."""
     started = []
 
     def start(algorithm="kzz"):

@@ -1,4 +1,4 @@
-"""Logs of a run over sites that has got half way, with notes on its agents."""
+"""Logs of an unfinished run over sites, with the status of its agents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def logged(path, **more):
 
 
 def rewritten(source, path, change):
-    """A log with other records."""
+    """A log with the records of `source` after `change`."""
     log = RunLog(path)
     for record in change(read_log(source)):
         log.append(record)
@@ -27,9 +27,9 @@ def rewritten(source, path, change):
 
 @pytest.fixture
 def half(tmp_path, monkeypatch):
-    """Give a log of a run over sites that has got half way, with more records; in use until `end` is called."""
+    """Makes logs of a run over sites that is half way, followed by more records; in use until `end` is called."""
     in_use = True
-    # A lock of this very process is given back when it reads the file, so here the system is not asked.
+    # A process that reads a file releases its own lock on it, so the system cannot be asked here.
     monkeypatch.setattr("collabtop.watch.runs.is_in_use", lambda path: in_use)
 
     def make(*more, name="half.ctlog"):
@@ -37,7 +37,7 @@ def half(tmp_path, monkeypatch):
 
         def change(records):
             header, *rest = records
-            exchanges = [it for it in rest if isinstance(it, Exchange)]
+            exchanges = [record for record in rest if isinstance(record, Exchange)]
             return [header, RemoteRun("r", (("north", 2), ("south", 2))), *rest[: rest.index(exchanges[1])], *more]
 
         rewritten(tmp_path / "whole.ctlog", tmp_path / name, change).close()

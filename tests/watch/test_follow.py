@@ -1,4 +1,4 @@
-"""Reading a log as it grows: cut into pieces anywhere, it tells the same as read at once."""
+"""Reading a log while it grows returns the same records as reading it at once, wherever it is cut."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import collabtop as ct
 from collabtop.runlog.file import RunLog, read_log
 from collabtop.runlog.format import Finished
 from collabtop.watch.follow import LogFollower
-from collabtop.watch.log_state import Tally
 
 
 @pytest.fixture(scope="module")
@@ -22,30 +21,30 @@ def log(tmp_path_factory):
 
 
 @given(data=st.data())
-def test_a_log_written_in_pieces_cut_anywhere_is_read_whole(log, tmp_path_factory, data):
-    whole, records = log
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=6)))
+def test_a_log_written_in_arbitrary_pieces_is_read_completely(log, tmp_path_factory, data):
+    content, records = log
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(content)), max_size=6)))
     path = tmp_path_factory.mktemp("pieces") / "run.ctlog"
-    follower, got = LogFollower(path), []
-    for start, stop in zip([0, *cuts], [*cuts, len(whole)], strict=True):
+    follower, result = LogFollower(path), []
+    for start, stop in zip([0, *cuts], [*cuts, len(content)], strict=True):
         with path.open("ab") as file:
-            file.write(whole[start:stop])
-        got += follower.read()
-    assert got == records
-    assert not follower.began_again
+            file.write(content[start:stop])
+        result += follower.read()
+    assert result == records
+    assert not follower.restarted
 
 
-@pytest.mark.parametrize("most", [1, 7, 100])
-def test_a_record_larger_than_a_piece_is_read_too(log, tmp_path, most):
+@pytest.mark.parametrize("max_bytes", [1, 7, 100])
+def test_a_record_larger_than_a_piece_is_read_too(log, tmp_path, max_bytes):
     path = tmp_path / "run.ctlog"
     path.write_bytes(log[0])
-    follower, got = LogFollower(path, most=most), []
+    follower, result = LogFollower(path, max_bytes=max_bytes), []
     while records := follower.read():
-        got += records
-    assert got == log[1]
+        result += records
+    assert result == log[1]
 
 
-def test_a_log_that_is_not_there_yet_is_waited_for(tmp_path):
+def test_a_log_that_does_not_exist_yet_has_no_records(tmp_path):
     follower = LogFollower(tmp_path / "later.ctlog")
     assert follower.read() == []
     written = RunLog(tmp_path / "later.ctlog")
@@ -54,38 +53,20 @@ def test_a_log_that_is_not_there_yet_is_waited_for(tmp_path):
     assert follower.read() == [Finished([1])]
 
 
-def test_another_log_under_the_same_name_is_read_from_its_beginning(log, tmp_path):
+def test_a_different_log_at_the_same_path_is_read_from_its_beginning(log, tmp_path):
     path = tmp_path / "run.ctlog"
     path.write_bytes(log[0])
     follower = LogFollower(path)
     follower.read()
     path.unlink()
     path.write_bytes(log[0][:-100])
-    again = follower.read()
-    assert follower.began_again
-    assert again == log[1][: len(again)] != []
+    records = follower.read()
+    assert follower.restarted
+    assert records == log[1][: len(records)] != []
 
 
-def test_what_is_no_log_is_refused(tmp_path):
+def test_a_file_that_is_not_a_log_is_refused(tmp_path):
     path = tmp_path / "run.ctlog"
     path.write_text("a diary")
     with pytest.raises(ct.FileError, match="is not a collabtop log"):
         LogFollower(path).read()
-
-
-@pytest.mark.parametrize("team", ["local", "threads"])
-def test_the_log_alone_tells_pulls_means_and_words(tmp_path, team):
-    path = tmp_path / "run.ctlog"
-    asked = {"agents": 3, "horizon": 60, "seed": 2, "team": team, "checkpoint": path}
-    result = ct.identify([0.2, 0.5, 0.8], 1, pull=lambda mean, rng: rng.random() < mean, **asked)
-    tally = Tally()
-    for record in read_log(path):
-        tally.take(record)
-    assert tally.seen_pulls.tolist() == result.observed.pulls.tolist()
-    assert tally.means.tolist() == pytest.approx(result.observed.means.tolist())
-    assert (tally.words, tally.bits, tally.round_trips) == (result.words, result.bits, result.round_trips)
-    assert {kind: it.words for (kind, way), it in tally.spoken.items() if way == "up"} == {
-        kind: words for kind, words in result.ledger.words_by("kind").items() if kind in ("Means", "Hand")
-    }
-    assert tally.top == result.top_indices
-    assert tally.last >= tally.began > 1.7e9

@@ -1,10 +1,11 @@
-"""The page in a real browser: what it shows is what the run knows, live, after a reload, and after a kill."""
+"""The page in a real browser shows the state of the run: live, after a reload, and after the run was killed."""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,13 +30,13 @@ def rows(tab, table):
 
 @pytest.fixture
 def finished(tmp_path):
-    """A finished run of 60 candidates with names."""
-    arms = ct.BernoulliArms(np.linspace(0.2, 0.9, 60), labels=[f"film {place}" for place in range(60)])
+    """A finished run of 60 candidates with labels."""
+    arms = ct.BernoulliArms(np.linspace(0.2, 0.9, 60), labels=[f"film {number}" for number in range(60)])
     path = tmp_path / "films.ctlog"
     return path, ct.identify(arms, 3, agents=5, horizon=3_000, seed=4, algorithm="kzz", checkpoint=path)
 
 
-def test_a_live_runs_numbers_are_those_of_its_result(tab, serve, live_run):
+def test_the_numbers_of_a_live_run_are_those_of_its_result(tab, serve, live_run):
     run = live_run()
     tab.goto(serve(run.log) + "runs/live.ctlog")
     expect(tab.locator("#status")).to_have_text("running")
@@ -58,21 +59,19 @@ def test_a_live_runs_numbers_are_those_of_its_result(tab, serve, live_run):
     assert tab.locator("#live").inner_text() == "0"
     assert tab.locator("#settled").inner_text() == "3 accepted, 27 rejected"
     shown = [(row[1], row[2], row[4]) for row in rows(tab, "answer-table")]
-    best = {it["arm"]: it for it in result["estimates"]}
-    assert shown == [
-        (best[arm]["label"], f"{best[arm]['mean']:.4f}", f"{best[arm]['pulls']:,}") for arm in result["top_indices"]
-    ]
-    assert [int(row[2].replace(",", "")) for row in rows(tab, "rounds-table")] == [
-        it["live"] for it in result["rounds"]
-    ]
-    words = dict.fromkeys({(it["kind"], it["direction"]) for it in result["ledger"]}, 0)
+    estimates = {estimate["arm"]: estimate for estimate in result["estimates"]}
+    best = [estimates[arm] for arm in result["top_indices"]]
+    assert shown == [(arm["label"], f"{arm['mean']:.4f}", f"{arm['pulls']:,}") for arm in best]
+    live = [int(row[2].replace(",", "")) for row in rows(tab, "rounds-table")]
+    assert live == [summary["live"] for summary in result["rounds"]]
+    words = dict.fromkeys({(entry["kind"], entry["direction"]) for entry in result["ledger"]}, 0)
     for entry in result["ledger"]:
         words[entry["kind"], entry["direction"]] += entry["words"]
-    told = {
+    shown_words = {
         (row[0], "up" if row[1] == "to the coordinator" else "down"): int(row[3].replace(",", ""))
         for row in rows(tab, "kinds")
     }
-    assert told == words
+    assert shown_words == words
     pulls = [int(row[2].replace(",", "")) for row in rows(tab, "agents")]
     assert sum(pulls) == result["pulls"]
 
@@ -93,36 +92,36 @@ def test_a_page_reloaded_in_the_middle_catches_up(tab, serve, live_run):
 
 
 @pytest.mark.slow
-def test_a_killed_run_is_shown_as_ended_with_its_last_state(tab, serve, live_run):
+def test_a_killed_run_is_shown_as_stopped_with_its_last_state(tab, serve, live_run):
     run = live_run("frugal-top")
     url = serve(run.log)
     tab.goto(url + "runs/live.ctlog")
     expect(tab.locator("#status")).to_have_text("running")
     expect(tab.locator("#pulls")).to_have_text("200")
     run.kill()
-    expect(tab.locator("#status")).to_have_text("stopped before the end")
-    assert "collabtop resume goes on from it" in tab.locator("#trouble").inner_text()
+    expect(tab.locator("#status")).to_have_text("stopped")
+    assert "collabtop resume continues from it" in tab.locator("#notice").inner_text()
     assert number(tab, "pulls") == 200
     assert "lost" in tab.locator("#agents-text").inner_text()
     tab.reload()
-    expect(tab.locator("#status")).to_have_text("stopped before the end")
+    expect(tab.locator("#status")).to_have_text("stopped")
     assert number(tab, "pulls") == 200
 
 
 @pytest.mark.slow
-def test_the_page_names_the_site_and_says_that_it_is_away_and_then_lost(tab, serve, half):
+def test_the_page_names_a_site_that_is_away_and_then_lost(tab, serve, half):
     path = half(AgentStatus([2, 3], "away", 1.9e9))
     tab.goto(serve(path) + "runs/half.ctlog")
     expect(tab.locator("#agents-text")).to_have_text("2 away, 2 working")
     assert tab.locator("#agents tbody tr").first.inner_text().split("\t")[:2] == ["2, south", "away"]
-    with path.open("ab") as file:  # as the run itself, in another process, would
+    with path.open("ab") as file:  # as the run itself does, in a different process
         file.write(as_frame(AgentStatus([2, 3], "lost", 1.9e9 + 9), path))
     expect(tab.locator("#agents-text")).to_have_text("2 lost, 2 working")
     expect(tab.locator("#announce")).to_have_text("Agents: 2 lost.")
 
 
 def as_frame(record, path):
-    """A record as it stands in a log."""
+    """A record as bytes of a log."""
     scratch = path.with_suffix(".scratch")
     log = RunLog(scratch)
     start = scratch.stat().st_size
@@ -132,7 +131,7 @@ def as_frame(record, path):
 
 
 @pytest.mark.slow
-def test_candidates_can_be_gone_through_with_the_keyboard_alone(tab, serve, finished):
+def test_candidates_can_be_explored_with_the_keyboard_alone(tab, serve, finished):
     path, result = finished
     tab.goto(serve(path) + "runs/films.ctlog")
     expect(tab.locator("#leaders tbody tr")).to_have_count(12)
@@ -144,19 +143,19 @@ def test_candidates_can_be_gone_through_with_the_keyboard_alone(tab, serve, fini
     tab.keyboard.press("ArrowRight")
     best = result.estimates[result.top_indices[0]]
     low, high = wilson_interval(best.mean, best.pulls)
-    said = f"place 1, mean {best.mean:.4f}, 95% interval {low:.4f} to {high:.4f}, {best.pulls:,} pulls, accepted."
-    expect(tab.locator("#readout")).to_have_text(f"{result.top[0]}: {said}")
+    details = f"rank 1, mean {best.mean:.4f}, 95% interval {low:.4f} to {high:.4f}, {best.pulls:,} pulls, accepted."
+    expect(tab.locator("#readout")).to_have_text(f"{result.top[0]}: {details}")
     tab.keyboard.press("End")
-    expect(tab.locator("#readout")).to_contain_text("place 60")
+    expect(tab.locator("#readout")).to_contain_text("rank 60")
     tab.keyboard.press("ArrowLeft")
-    expect(tab.locator("#readout")).to_contain_text("place 59")
+    expect(tab.locator("#readout")).to_contain_text("rank 59")
     tab.locator("#show-known").press("Enter")
     expect(tab.locator("#show-known")).to_have_attribute("aria-pressed", "true")
 
 
 @pytest.mark.parametrize("where", ["", "runs/films.ctlog"])
 @pytest.mark.slow
-def test_on_a_phone_nothing_sticks_out(browser, serve, finished, where):
+def test_the_page_fits_a_phone(browser, serve, finished, where):
     path, _ = finished
     phone = browser.new_context(viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True)
     tab = phone.new_page()
@@ -178,52 +177,52 @@ def test_it_is_readable_in_light_and_dark(tab, serve, finished):
 
 
 @pytest.mark.slow
-def test_what_moves_stands_still_for_those_who_ask(tab, serve, half):
+def test_animations_respect_the_setting_for_reduced_motion(tab, serve, half):
     tab.goto(serve(half()) + "runs/half.ctlog")
     expect(tab.locator("#status")).to_have_text("running")
-    for wish, moving in (("no-preference", ["beat"]), ("reduce", [])):
-        tab.emulate_media(reduced_motion=wish)
-        assert tab.evaluate("document.getAnimations().map(it => it.animationName)") == moving
+    for setting, animations in (("no-preference", ["beat"]), ("reduce", [])):
+        tab.emulate_media(reduced_motion=setting)
+        assert tab.evaluate("document.getAnimations().map(animation => animation.animationName)") == animations
 
 
 @pytest.mark.slow
-def test_numbers_that_change_are_not_read_aloud(tab, serve, live_run):
+def test_changing_numbers_are_not_announced(tab, serve, live_run):
     run = live_run()
     tab.goto(serve(run.log) + "runs/live.ctlog")
     expect(tab.locator("#pulls")).to_have_text("200")
     tab.locator("#candidates").press("Home")
     tab.evaluate(
         """() => {
-          window.said = [];
+          window.announced = [];
           const live = "[aria-live], [role=status], [role=alert], #candidates";
-          const heard = document.getElementById("announce");
-          const note = (changes) => changes.forEach(it => window.said.push(heard.textContent));
-          for (const region of document.querySelectorAll(live))
-            new MutationObserver(note).observe(region, {childList: true, characterData: true, subtree: true,
+          const region = document.getElementById("announce");
+          const note = (changes) => changes.forEach(() => window.announced.push(region.textContent));
+          for (const element of document.querySelectorAll(live))
+            new MutationObserver(note).observe(element, {childList: true, characterData: true, subtree: true,
               attributeFilter: ["aria-valuetext"]});
         }"""
     )
     run.finish()
     expect(tab.locator("#status")).to_have_text("finished")
-    said = tab.evaluate("window.said")
-    assert said[-1] == "The run is finished."
-    assert all(re.fullmatch(r"Round \d: \d+ candidates open\.", it) for it in said[:-1])
-    assert len(said) <= 3
+    announced = tab.evaluate("window.announced")
+    assert announced[-1] == "Run status: finished."
+    assert all(re.fullmatch(r"Round \d: \d+ candidates open\.", message) for message in announced[:-1])
+    assert len(announced) <= 3
 
 
 @pytest.mark.slow
 def test_a_table_that_is_too_wide_can_be_scrolled_with_the_keyboard(tab, serve, finished):
-    shutil.copy(finished[0], finished[0].with_name("again.ctlog"))  # of two runs there is a list
+    shutil.copy(finished[0], finished[0].with_name("again.ctlog"))  # two runs are shown as a list
     tab.set_viewport_size({"width": 360, "height": 740})
     tab.goto(serve(finished[0].parent))
     expect(tab.locator("#list .scroll")).to_have_attribute("tabindex", "0")
-    expect(tab.get_by_role("group", name="Runs, with what they have found")).to_be_visible()
+    expect(tab.get_by_role("group", name="Runs with their costs and answers")).to_be_visible()
     tab.set_viewport_size({"width": 1600, "height": 900})
     expect(tab.locator("#list .scroll")).not_to_have_attribute("tabindex", "0")
 
 
 def contrast(tab, element):
-    """WCAG's ratio between a text and what is behind it."""
+    """The contrast ratio of WCAG between a text and its background."""
     ink, paper = tab.locator(element).first.evaluate(
         """element => {
           let behind = element;
@@ -242,7 +241,7 @@ def luminance(colour):
 
 
 @pytest.mark.slow
-def test_a_screen_reader_finds_names_for_everything(tab, serve, finished):
+def test_everything_has_a_name_for_screen_readers(tab, serve, finished):
     path, _ = finished
     tab.goto(serve(path) + "runs/films.ctlog")
     expect(tab.locator("#answer")).to_be_visible()
@@ -251,7 +250,7 @@ def test_a_screen_reader_finds_names_for_everything(tab, serve, finished):
         assert canvas.get_attribute("aria-label")
     for role in ("banner", "main", "contentinfo"):
         assert tab.get_by_role(role).count() == 1
-    for table in ("leaders", "answer-table", "beside", "agents", "kinds", "rounds-table"):
+    for table in ("leaders", "answer-table", "comparison", "agents", "kinds", "rounds-table"):
         assert tab.locator(f"#{table} tbody tr").count() == tab.locator(f"#{table} tbody th[scope=row]").count()
         assert all(head.strip() for head in tab.locator(f"#{table} thead th").all_text_contents())
     assert all(caption.strip() for caption in tab.locator("#run table caption").all_text_contents())
@@ -261,7 +260,7 @@ def test_a_screen_reader_finds_names_for_everything(tab, serve, finished):
     assert tab.locator("[aria-live=polite]").count() == 1
 
 
-def test_downloads_are_what_the_result_says(tab, serve, finished):
+def test_downloads_are_those_of_the_result(tab, serve, finished):
     path, result = finished
     tab.goto(serve(path) + "runs/films.ctlog")
     expect(tab.locator("#answer")).to_be_visible()
@@ -276,9 +275,9 @@ def test_downloads_are_what_the_result_says(tab, serve, finished):
 
 def test_the_runs_of_a_folder_are_listed_and_compared(tab, serve, finished):
     path, result = finished
-    arms = ct.BernoulliArms(np.linspace(0.2, 0.9, 60), labels=[f"film {place}" for place in range(60)])
-    asked = {"agents": 5, "horizon": 3_000, "seed": 4}
-    other = ct.identify(arms, 3, **asked, algorithm="frugal-top", checkpoint=path.parent / "frugal.ctlog")
+    arms = ct.BernoulliArms(np.linspace(0.2, 0.9, 60), labels=[f"film {number}" for number in range(60)])
+    arguments: dict[str, Any] = {"agents": 5, "horizon": 3_000, "seed": 4}
+    other = ct.identify(arms, 3, **arguments, algorithm="frugal-top", checkpoint=path.parent / "frugal.ctlog")
     tab.goto(serve(path.parent))
     expect(tab.locator("#runs tbody tr")).to_have_count(2)
     table = {row[0]: row for row in rows(tab, "runs")}
@@ -286,7 +285,7 @@ def test_the_runs_of_a_folder_are_listed_and_compared(tab, serve, finished):
     assert table["frugal.ctlog"][5] == f"{other.words:,}"
     expect(tab.locator("#compare-legend li")).to_have_count(2)
     same = set(result.top) == set(other.top)
-    assert ("same as the others" in table["films.ctlog"][8]) is same
+    assert ("same as all others" in table["films.ctlog"][8]) is same
     tab.get_by_label("show frugal.ctlog").uncheck()
     expect(tab.locator("#compare-legend li")).to_have_count(1)
     tab.get_by_role("link", name="films.ctlog").click()
@@ -296,22 +295,22 @@ def test_the_runs_of_a_folder_are_listed_and_compared(tab, serve, finished):
 def test_the_intervals_on_the_page_are_those_of_the_table(tab, serve, finished):
     tab.goto(serve(finished[0]) + "runs/films.ctlog")
     for mean, pulls in [(0.5, 100), (0.0, 3), (1.0, 7), (0.123, 100_000), (0.9, 1)]:
-        script = f"import('/page/words.js').then(words => words.interval({mean}, {pulls}))"
+        script = f"import('/page/format.js').then(format => format.interval({mean}, {pulls}))"
         assert tab.evaluate(script) == pytest.approx(wilson_interval(mean, pulls), abs=1e-12)
 
 
 @pytest.mark.slow
-def test_with_a_token_the_page_asks_and_then_shows(tab, serve, finished):
+def test_the_page_asks_for_the_token(tab, serve, finished):
     url = serve(finished[0], token="long-and-secret").partition("?")[0]
     tab.goto(url)
     tab.get_by_label("Token").fill("long-and-secret")
-    tab.get_by_role("button", name="Look").click()
+    tab.get_by_role("button", name="Open").click()
     expect(tab.locator("h1:visible")).to_have_text("films.ctlog")
     assert "secret" not in tab.url
 
 
 @pytest.mark.slow
-def test_ten_thousand_candidates_are_drawn_without_a_pause_that_can_be_felt(tab, serve, tmp_path):
+def test_ten_thousand_candidates_are_drawn_fast(tab, serve, tmp_path):
     path = tmp_path / "many.ctlog"
     arms = ct.BernoulliArms(np.linspace(0.1, 0.9, 10_000))
     ct.identify(arms, 10, agents=20, horizon=20_000, seed=1, algorithm="kzz", checkpoint=path)
@@ -329,4 +328,4 @@ def test_ten_thousand_candidates_are_drawn_without_a_pause_that_can_be_felt(tab,
           return longest;
         }"""
     )
-    assert longest < 1_000  # milliseconds: this only catches drawing that got out of hand
+    assert longest < 1_000  # milliseconds; a loose limit, for a busy machine

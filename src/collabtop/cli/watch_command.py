@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import webbrowser
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from collabtop.cli.output import examples
-from collabtop.runs.watch_page import has_screen, need_watch_extra
+from collabtop.runs.watch_page import need_watch_extra, open_browser
 
 watch_examples = examples(
     "collabtop watch run.ctlog",
@@ -21,7 +19,7 @@ watch_examples = examples(
 
 def watch(
     source: Annotated[
-        Path, typer.Argument(metavar="[FILE | FOLDER]", help="A checkpoint, or a folder of them (*.ctlog).")
+        Path, typer.Argument(metavar="[FILE | FOLDER]", help="A checkpoint, or a folder of checkpoints (*.ctlog).")
     ] = Path(),
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes any free one.")] = 8765,
     host: Annotated[
@@ -37,8 +35,7 @@ def watch(
     from collabtop.watch.serve import Page, runs_in
 
     page = Page(runs_in([source]), host=host, port=port, token=token)
-    typer.echo(f"{source} is shown at {page.url} (Ctrl-C ends it)", err=True)
-    if not no_open and has_screen():
-        with suppress(webbrowser.Error):
-            webbrowser.open(page.url)
+    typer.echo(f"showing {source} at {page.url} (stop with Ctrl-C)", err=True)
+    if not no_open:
+        open_browser(page.url)
     page.serve()

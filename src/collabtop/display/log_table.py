@@ -1,4 +1,4 @@
-"""What a checkpoint holds, for people."""
+"""The contents of a checkpoint as tables."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from os import PathLike
 from typing import Any
 
 import msgspec
-import numpy as np
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
 from collabtop.runlog.file import read_log
-from collabtop.runlog.format import Exchange, Header, Record, Rewards, Sums, answer_in
+from collabtop.runlog.format import Header
+from collabtop.runlog.log_state import LogState
 from collabtop.runs.checkpoint import header_of
 
 _SHOWN = 20
 
 
 class LogSummary(msgspec.Struct, frozen=True):
-    """What a checkpoint holds."""
+    """What a checkpoint contains."""
 
     header: Header
     exchanges: int
@@ -28,80 +28,65 @@ class LogSummary(msgspec.Struct, frozen=True):
     """Pulls that failed for good."""
     pulls_by_candidate: list[int]
     means: list[float | None]
-    """Mean of the rewards that each candidate gave."""
+    """Mean of the rewards of each candidate."""
     top: list[str] | None
     """The answer, if the run is finished."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain Python objects, without the candidates themselves."""
+        """The summary as plain Python objects, without the candidates themselves."""
         plain = msgspec.to_builtins(self)
         plain["header"].pop("candidates")
         return {**plain, "finished": self.top is not None}
 
 
 def summarize(path: str | PathLike[str]) -> LogSummary:
-    """Read a checkpoint and add up what is in it."""
+    """Read a checkpoint and summarize its run."""
     records = read_log(path)
     header = header_of(records, path)
-    pulls, given, sums = np.zeros(header.n, np.int64), np.zeros(header.n, np.int64), np.zeros(header.n)
-    for record in records:
-        _add(record, pulls, given, sums)
-    answer = answer_in(records)
-    labels = header.labels or tuple(str(arm) for arm in range(header.n))
+    state = LogState(records)
     return LogSummary(
         header=header,
-        exchanges=sum(isinstance(record, Exchange) for record in records),
-        pulls=int(pulls.sum()) or _told_of(records),  # rewards drawn at remote sites are not in the log
-        failed=int((pulls - given).sum()),
-        pulls_by_candidate=pulls.tolist(),
-        means=[float(total / count) if count else None for total, count in zip(sums, given, strict=True)],
-        top=None if answer is None else [labels[arm] for arm in answer.top],
+        exchanges=state.round_trips,
+        pulls=state.pulls,
+        failed=int(state.failed.sum()),
+        pulls_by_candidate=state.seen_pulls.tolist(),
+        means=[None if mean != mean else mean for mean in state.means.tolist()],
+        top=None if state.top is None else [_label(header, arm) for arm in state.top],
     )
 
 
-def _told_of(records: list[Record]) -> int:
-    """Pulls that agents said they made."""
-    return sum(made for record in records if isinstance(record, Exchange) for _, made, _ in record.replies)
-
-
-def _add(record: Record, pulls: Any, given: Any, sums: Any) -> None:
-    if isinstance(record, Rewards):
-        arms, rewards = record.unpack()
-        np.add.at(pulls, arms, 1)
-        np.add.at(given, arms, ~np.isnan(rewards))
-        np.add.at(sums, arms, np.nan_to_num(rewards))
-    elif isinstance(record, Sums):
-        arms, times, totals = record.unpack()
-        np.add.at(pulls, arms, times)
-        np.add.at(given, arms, times)
-        np.add.at(sums, arms, totals)
-
-
 def log_tables(summary: LogSummary) -> RenderableType:
-    """A checkpoint as two tables: the run, and what each candidate has had so far."""
-    it = summary.header
-    run = Table(show_header=False, box=None)
-    options = ", ".join(f"{name}={value}" for name, value in it.options.items())
-    most = it.agents * it.horizon
-    for name, value in (
-        ("run", f"the best {it.m} of {it.n:,} candidates, {it.agents} agents, horizon {it.horizon:,}, seed {it.seed}"),
-        ("algorithm", it.algorithm + (f" ({options})" if options else "")),
-        ("arms", f"{it.arms_class}, fingerprint {it.arms}"),
-        (
-            "so far",
-            f"{summary.pulls:,} of at most {most:,} pulls, {summary.failed:,} failed, {summary.exchanges} exchanges",
-        ),
-        ("answer", "not yet: collabtop resume goes on" if summary.top is None else ", ".join(summary.top)),
-    ):
-        run.add_row(name, escape(value))
-    table = Table("candidate", "pulls", "mean so far", caption=_more(it.n))
-    labels = it.labels or tuple(str(arm) for arm in range(it.n))
-    for arm in sorted(range(it.n), key=lambda arm: -summary.pulls_by_candidate[arm])[:_SHOWN]:
+    """A checkpoint as two tables: the run, and the pulls and mean of each candidate so far."""
+    return Group(_run_table(summary), _candidate_table(summary))
+
+
+def _run_table(summary: LogSummary) -> Table:
+    header = summary.header
+    n, agents, horizon = header.n, header.agents, header.horizon
+    options = ", ".join(f"{name}={value}" for name, value in header.options.items())
+    pulls = f"{summary.pulls:,} of at most {agents * horizon:,} pulls, {summary.failed:,} failed"
+    rows = {
+        "run": f"the best {header.m} of {n:,} candidates, {agents} agents, horizon {horizon:,}, seed {header.seed}",
+        "algorithm": header.algorithm + (f" ({options})" if options else ""),
+        "arms": f"{header.arms_class}, fingerprint {header.arms}",
+        "so far": f"{pulls}, {summary.exchanges} exchanges",
+        "answer": "not yet: continue with collabtop resume" if summary.top is None else ", ".join(summary.top),
+    }
+    table = Table(show_header=False, box=None)
+    for name, value in rows.items():
+        table.add_row(name, escape(value))
+    return table
+
+
+def _candidate_table(summary: LogSummary) -> Table:
+    n, pulls = summary.header.n, summary.pulls_by_candidate
+    caption = None if n <= _SHOWN else f"the {_SHOWN} with the most pulls, of {n:,}"
+    table = Table("candidate", "pulls", "mean so far", caption=caption)
+    for arm in sorted(range(n), key=lambda arm: -pulls[arm])[:_SHOWN]:
         mean = summary.means[arm]
-        pulls = f"{summary.pulls_by_candidate[arm]:,}"
-        table.add_row(escape(labels[arm]), pulls, "-" if mean is None else f"{mean:.4f}")
-    return Group(run, table)
+        table.add_row(escape(_label(summary.header, arm)), f"{pulls[arm]:,}", "-" if mean is None else f"{mean:.4f}")
+    return table
 
 
-def _more(n: int) -> str | None:
-    return None if n <= _SHOWN else f"the {_SHOWN} pulled most, of {n:,}"
+def _label(header: Header, arm: int) -> str:
+    return header.labels[arm] if header.labels else str(arm)

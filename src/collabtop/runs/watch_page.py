@@ -1,7 +1,7 @@
-"""The page in the browser that shows the runs of this process: served by a process of its own.
+"""Starts the page for the runs of this process, as a process of its own (`python -m collabtop.watch`).
 
-So it stays quick while a run keeps this one busy, goes on showing a run whose process was killed, and may read a log
-that is locked here (a process that opens a file which it has locked itself, and closes it, gives back the lock).
+In its own process the page stays responsive while a run keeps this one busy, still shows a run whose process was
+killed, and may read a log that is locked here (closing a file releases all locks that its process has on it).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from collabtop.validation import require
 
 
 def open_page(log: str | PathLike[str] | None = None, *, in_browser: bool = True) -> tuple[str, Path]:
-    """Show a run in this process's page; its address, and the log to write (a temporary one, where none is given).
+    """Show a run on the page of this process; returns the address and the log to write (by default a temporary file).
 
-    The page is started at the first call, and said on stderr. It lists all runs that were shown, and stays as long
-    as this process goes on or somebody looks at it. If somebody ended it, another one is started.
+    The first call starts the page and prints its address on stderr. The page lists all runs that were shown, and is
+    served until this process has ended and no browser shows it any more. If it was stopped, a new one is started.
     """
     need_watch_extra()
     with _lock:
@@ -37,16 +37,26 @@ def open_page(log: str | PathLike[str] | None = None, *, in_browser: bool = True
 
 
 def need_watch_extra() -> None:
-    """Check that what serves the page is installed."""
+    """Check that the packages that serve the page are installed."""
     require("watch", "starlette", "uvicorn", what="the page")
 
 
+def open_browser(url: str) -> None:
+    """Open an address in the browser, if this machine has a screen."""
+    on_screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if sys.platform in ("darwin", "win32") or on_screen:
+        with suppress(webbrowser.Error):
+            webbrowser.open(url)
+
+
 class _PageProcess:
+    """The process that serves the page, and the folder of its temporary logs."""
+
     def __init__(self, in_browser: bool) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="collabtop-watch-"))
         self._runs = 0
         command = [sys.executable, "-m", "collabtop.watch", str(self._folder)]
-        # In a session of its own: Ctrl-C is meant for the run.
+        # In a session of its own, because Ctrl-C is meant for the run.
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -54,33 +64,34 @@ class _PageProcess:
         self.url = self._process.stdout.readline().strip()
         if not self.url:
             shutil.rmtree(self._folder, ignore_errors=True)
-            raise CollabtopError("the page could not be started; the run can be watched with collabtop watch instead")
+            raise CollabtopError("the page could not be started: use a checkpoint and collabtop watch instead")
         print(f"watch it at {self.url}", file=sys.stderr, flush=True)
-        if in_browser and has_screen():
-            with suppress(webbrowser.Error):
-                webbrowser.open(self.url)
+        if in_browser:
+            open_browser(self.url)
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is gone, or about to go: its folder is the last thing that it takes away."""
+        """Whether the process has ended or is about to: deleting its folder is the last thing it does."""
         return self._process.poll() is not None or not self._folder.exists()
 
     def close(self) -> None:
-        """End what is left of it; somebody may have removed the folder of one that is still there."""
+        """End the process, which may still be running if only its folder was deleted."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.terminate()
         self._process.wait()
         self._process.stdout.close()
-        with suppress(OSError):  # nobody reads it any more
+        with suppress(OSError):  # the other end is closed
             self._process.stdin.close()
 
     def new_log(self) -> Path:
+        """The path for the temporary log of the next run."""
         self._runs += 1
         return self._folder / f"run-{self._runs}.ctlog"
 
     def show(self, path: Path) -> None:
-        with suppress(OSError):  # somebody ended the page: the run does not need it
+        """Show a log on the page."""
+        with suppress(OSError):  # the page was stopped, which must not stop the run
             assert self._process.stdin is not None
             self._process.stdin.write(f"{path}\n")
             self._process.stdin.flush()
@@ -88,7 +99,7 @@ class _PageProcess:
 
 _lock = threading.Lock()
 _pages: dict[bool, _PageProcess] = {}
-"""The page of this process, by whether it was to open in a browser."""
+"""The page of this process, by whether it opens in a browser."""
 
 
 def _page(in_browser: bool) -> _PageProcess:
@@ -99,8 +110,3 @@ def _page(in_browser: bool) -> _PageProcess:
         return page
     _pages[in_browser] = _PageProcess(in_browser)
     return _pages[in_browser]
-
-
-def has_screen() -> bool:
-    """Whether there is a screen on which a browser could open."""
-    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -1,1 +1,1 @@
-"""A page in the browser that shows runs as they go on, and after: read from their logs, and read only."""
+"""A page in the browser that shows runs live and after they end: read-only, from their logs."""

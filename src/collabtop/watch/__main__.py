@@ -1,8 +1,8 @@
-"""The page of a run that is going on, in a process of its own: started by `collabtop.runs.watch_page`.
+"""The process that serves the page of a run with `watch=True`; `collabtop.runs.watch_page` starts it.
 
-It prints its address, then reads paths of logs to show, one a line. When its starter is gone (no more lines) and nobody
-looks at the page any more, it ends. Its folder goes with it; what a page that was killed left behind, the next one
-takes away.
+It prints its address, then reads paths of logs to show from stdin, one per line. It ends when the process that started
+it has ended (stdin is closed) and no page is open any more. It deletes its folder when it ends. If it is killed, the
+next such process deletes the folder.
 """
 
 from __future__ import annotations
@@ -19,52 +19,52 @@ from collabtop.runlog.file import is_in_use, lock_file
 from collabtop.watch.runs import Runs
 from collabtop.watch.serve import Page
 
-_SECONDS_ALONE = 20.0
-_MARK = "page"
-"""A file in the folder of a page that its process keeps locked, and has done so since there is something in it."""
+_SECONDS_UNUSED = 20.0
+_LOCK_NAME = "page"
+"""A file in the folder of a page that its process keeps locked; it has content only after it was locked."""
 
 
-def main(folder: str, seconds_alone: float = _SECONDS_ALONE) -> None:
-    """Serve the runs of a folder, which is taken away in the end, and the paths that come."""
+def main(folder: str, seconds_unused: float = _SECONDS_UNUSED) -> None:
+    """Serve the runs in a folder, and those whose paths arrive on stdin; delete the folder at the end."""
     page = Page(Runs([folder]))
-    # Told to end, it stops in good order, also before the server is up. The server has handlers of its own, and raises
-    # the signal again when it is done, which must not end us before the folder is away.
-    for told in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(told, lambda *_: page.stop())
-    starter_is_gone = threading.Event()
+    # These handlers stop the page in an orderly way, even before the server is up. The server installs handlers of its
+    # own and raises the signal again when it has stopped, which must not end this process before the folder is deleted.
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, lambda *_: page.stop())
+    starter_ended = threading.Event()
 
     def read_paths() -> None:
         for line in sys.stdin:
             page.runs.add(line.rstrip("\n"))
-        starter_is_gone.set()
+        starter_ended.set()
 
-    last_seen = time.monotonic()
+    last_used = time.monotonic()
 
     def is_needed() -> bool:
-        nonlocal last_seen
-        if page.server.viewers or not starter_is_gone.is_set():
-            last_seen = time.monotonic()
-        return time.monotonic() - last_seen < seconds_alone
+        nonlocal last_used
+        if page.server.viewers or not starter_ended.is_set():
+            last_used = time.monotonic()
+        return time.monotonic() - last_used < seconds_unused
 
     try:
-        with (Path(folder) / _MARK).open("w") as mark:
-            lock_file(mark)
-            print("locked", file=mark, flush=True)  # only now: another page may look at any moment
+        with (Path(folder) / _LOCK_NAME).open("w") as file:
+            lock_file(file)
+            print("locked", file=file, flush=True)  # only now: another process may check at any moment
             print(page.url, flush=True)
             threading.Thread(target=read_paths, daemon=True).start()
-            take_away_what_others_left(Path(folder))
+            delete_stale_folders(Path(folder))
             page.serve(is_needed)
     finally:
         shutil.rmtree(Path(folder), ignore_errors=True)
 
 
-def take_away_what_others_left(folder: Path) -> None:
-    """Remove the folders of pages that were killed; one whose run still goes on is left alone."""
+def delete_stale_folders(folder: Path) -> None:
+    """Delete the folders of pages that were killed, except those whose run is still in progress."""
     for other in folder.parent.glob("collabtop-watch-*"):
-        with suppress(OSError):  # somebody else's, or one without a mark yet
-            if other == folder or other.is_symlink() or not (other / _MARK).stat().st_size:
+        with suppress(OSError):  # belongs to a different user, or has no lock file yet
+            if other == folder or other.is_symlink() or not (other / _LOCK_NAME).stat().st_size:
                 continue
-            if all(is_in_use(file) is False for file in (other / _MARK, *other.glob("*.ctlog"))):
+            if all(is_in_use(file) is False for file in (other / _LOCK_NAME, *other.glob("*.ctlog"))):
                 shutil.rmtree(other, ignore_errors=True)
 
 

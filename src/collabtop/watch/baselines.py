@@ -1,4 +1,4 @@
-"""What stands beside a run's words: the cost of the older algorithm, and the order the paper proves."""
+"""Baselines for a run's words: the simulated cost of a baseline algorithm, and the order of the paper's bound."""
 
 from __future__ import annotations
 
@@ -14,36 +14,35 @@ from collabtop.runlog.format import Header
 from collabtop.runs.identification import identify
 
 
-class Rival(msgspec.Struct, frozen=True):
-    """What another algorithm costs for as many candidates, agents and time steps, as simulated here."""
+class Baseline(msgspec.Struct, frozen=True):
+    """The cost of a baseline algorithm with the same n, m, K and T, simulated."""
 
     name: str
     time: list[int]
-    """Time steps after each of its rounds ..."""
+    """Time steps after each of its rounds; the lists below hold what it has sent by then."""
     words: list[int]
-    """... and what was said until then."""
     bits: list[int]
     round_trips: list[int]
-    trouble: str | None = None
-    """Why there is none."""
+    error: str | None = None
+    """Why the algorithm cannot run at this size; the lists are empty then."""
 
 
 class Order(msgspec.Struct, frozen=True):
-    """The paper's bound on words, without the constant that it leaves open."""
+    """The order of the paper's bound on words. The paper states it without a constant."""
 
     words: int
     formula: str
 
 
-def rival_of(header: Header) -> Rival:
-    """Simulate `kzz` (for arms that differ between agents, the paper's `collab-top-noniid`) at the run's size.
+def baseline_of(header: Header) -> Baseline:
+    """Simulate `kzz` (for non-IID arms, the paper's `collab-top-noniid`) with the run's n, m, K and T.
 
-    What it says does not depend on the rewards but for a round more or less, so means spread evenly stand for them.
+    The words that these algorithms send hardly depend on the rewards, so evenly spaced means are used.
 
     >>> from collabtop.runs.checkpoint import make_header
     >>> from collabtop.runs.spec import make_spec
     >>> header = make_header(make_spec(BernoulliArms(np.full(588, 0.5)), 8, agents=10, horizon=300_000, seed=7))
-    >>> rival_of(header).words[-1]
+    >>> baseline_of(header).words[-1]
     17540
     """
     name = "kzz" if header.iid else "collab-top-noniid"
@@ -58,19 +57,18 @@ def rival_of(header: Header) -> Rival:
             seed=header.seed,
         )
     except InputError as error:
-        return Rival(name, [], [], [], [], str(error))
-    rounds = result.rounds
-    return Rival(
+        return Baseline(name, [], [], [], [], str(error))
+    return Baseline(
         name,
-        list(accumulate(one.time for one in rounds)),
-        list(accumulate(one.words for one in rounds)),
-        list(accumulate(one.bits for one in rounds)),
-        list(accumulate(one.round_trips for one in rounds)),
+        list(accumulate(summary.time for summary in result.rounds)),
+        list(accumulate(summary.words for summary in result.rounds)),
+        list(accumulate(summary.bits for summary in result.rounds)),
+        list(accumulate(summary.round_trips for summary in result.rounds)),
     )
 
 
 def order_of(header: Header) -> Order:
-    """The order of words that the paper proves for its own algorithm.
+    """The order of the words that the paper proves for its own algorithm.
 
     >>> from collabtop.runs.checkpoint import make_header
     >>> from collabtop.runs.spec import make_spec

@@ -1,4 +1,4 @@
-"""The answer of a run as files."""
+"""The table and the result of a run as files to download."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _VERDICTS = ("open", "accepted", "rejected", "settled inside an agent")
 
 
 def table_rows(run: WatchedRun) -> list[TableRow]:
-    """All candidates: of a finished run those of `result.table()`, else as far as it is."""
+    """All candidates: the rows of `result.table()` if the run is finished, otherwise their current state."""
     with run.lock:
         result = run.result()
         if result is not None:
             return result.table().rows
-        header, tally = run.header, run.tally
+        header, state = run.header, run.state
         if header is None:
             return []
-        columns = run.replay.columns() if run.replay and run.replay.trouble is None else None
-        ranks = {arm: rank for rank, arm in enumerate(tally.top or [], 1)}
+        columns = run.replay.columns() if run.replay else None
+        ranks = {arm: rank for rank, arm in enumerate(state.top or [], 1)}
         rows = []
         for arm in range(header.n):
             code = int(columns.verdicts[arm]) if columns else OPEN
@@ -43,14 +43,14 @@ def table_rows(run: WatchedRun) -> list[TableRow]:
                     low=low,
                     high=high,
                     pulls=pulls if pulls > 0 else None,
-                    failed=tally.failed[arm],
+                    failed=int(state.failed[arm]),
                 )
             )
         return rows
 
 
 def as_csv(run: WatchedRun) -> str:
-    """The table, a line a candidate."""
+    """The table, one line per candidate."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(TableRow.__struct_fields__)
@@ -59,12 +59,12 @@ def as_csv(run: WatchedRun) -> str:
 
 
 def _safe(value: object) -> object:
-    # A spreadsheet takes a text that begins like a formula for one.
+    # A spreadsheet would evaluate a text that starts like a formula.
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
 
 
 def as_json(run: WatchedRun) -> bytes:
-    """The whole result, as `Result.to_json()` has it; of a run that is not finished, the table so far."""
+    """The result, as from `Result.to_json()`; if the run is not finished, the table so far."""
     with run.lock:
         result = run.result()
     if result is not None:

@@ -1,4 +1,4 @@
-"""The runs that a page shows: logs by name, each read on when somebody looks."""
+"""The runs that a page shows. Each is a log that is read further when it is viewed."""
 
 from __future__ import annotations
 
@@ -14,157 +14,165 @@ from typing import Literal
 from collabtop.errors import FileError
 from collabtop.runlog.file import is_in_use
 from collabtop.runlog.format import Exchange, Header, Record
+from collabtop.runlog.log_state import LogState, lost_in
 from collabtop.runs.result import Observed, Result
-from collabtop.watch.baselines import Order, Rival, order_of, rival_of
+from collabtop.watch.baselines import Baseline, Order, baseline_of, order_of
 from collabtop.watch.follow import LogFollower
-from collabtop.watch.log_state import Tally, lost_in
 from collabtop.watch.replay import Replay
 
 Status = Literal["waiting", "reading", "running", "stopped", "finished", "unreadable"]
 
 _SECONDS_BETWEEN_READS = 0.15
-_SILENCE = 15.0
-"""Seconds without a word after which a run counts as stopped, where the system does not tell who uses its log."""
+_SECONDS_UNTIL_STOPPED = 15.0
+"""Seconds without new records after which a run counts as stopped, on systems that cannot tell if a log is locked."""
 
 
 class WatchedRun:
-    """One run: what its log tells, and from the moment somebody looks closer what its coordinator thinks."""
+    """A run: the state of its log and, once a page shows it in detail, the replay of its coordinator."""
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
         self.lock = threading.Lock()
-        """Held by whoever reads or writes the fields below."""
-        self.tally = Tally()
-        self.replay: Replay | None = None
-        self.trouble: str | None = None
-        """Why the log cannot be read, where it cannot."""
-        self.rival: Rival | None = None
+        """Must be held to read or write the fields below."""
+        self.state = LogState()
+        self.error: str | None = None
+        """Why the log cannot be read, if it cannot."""
+        self.baseline: Baseline | None = None
         self.version = 0
-        """Another number whenever the log was begun again."""
+        """Incremented whenever the log is read again from its beginning."""
         self._follower = LogFollower(path)
-        self._closer = False
-        self._may_lose = False
-        self._unread: deque[Record] = deque()
-        self._read_at = 0.0
-        self._grew_at = time.monotonic()
+        self._replay: Replay | None = None
+        self._wants_replay = False
+        self._tolerates_loss = False
+        self._unprocessed: deque[Record] = deque()
+        self._last_read = 0.0
+        self._last_growth = time.monotonic()
         self._in_use: bool | None = None
 
-    # -- reading on
+    # -- reading
 
-    def read_on(self, *, closer: bool, seconds: float = math.inf) -> None:
-        """Take in what was added to the log; `closer` also runs the algorithm on it.
+    def update(self, *, replay: bool, seconds: float = math.inf) -> None:
+        """Process what was added to the log, with `replay` also by running the algorithm on it.
 
-        After that many seconds the rest is left for the next time, so that a long log does not keep a page waiting.
+        After `seconds` the rest is left for the next call, so that a page does not have to wait for a long log.
         """
         with self.lock:
-            if closer and not self._closer:
-                self._begin_again(closer=True)  # the algorithm needs the exchanges from the first one on
-            until = time.monotonic() + seconds
-            if self.trouble or (not self._is_behind and time.monotonic() - self._read_at < _SECONDS_BETWEEN_READS):
+            if replay and not self._wants_replay:
+                self._restart(replay=True)  # the algorithm needs the exchanges from the first one on
+            deadline = time.monotonic() + seconds
+            if self.error or (not self._is_behind and time.monotonic() - self._last_read < _SECONDS_BETWEEN_READS):
                 return
             try:
                 self._read()
-                while self._is_behind and time.monotonic() < until:
-                    if not self._unread:
+                while self._is_behind and time.monotonic() < deadline:
+                    if not self._unprocessed:
                         self._read()
-                    self._take_some(until)
+                    while self._unprocessed and time.monotonic() < deadline:
+                        self._process(self._unprocessed.popleft())
             except FileError as error:
-                self.trouble = str(error)
-            self._read_at = time.monotonic()
+                self.error = str(error)
+            self._last_read = time.monotonic()
 
     @property
     def _is_behind(self) -> bool:
-        return bool(self._unread) or self._follower.has_more
+        return bool(self._unprocessed) or self._follower.has_more
 
     def _read(self) -> None:
-        if self._unread:
+        if self._unprocessed:
             return
-        self._in_use = is_in_use(self.path)  # before reading: what is written before an end is read after it
+        self._in_use = is_in_use(self.path)  # before reading, so that all records of a run that has ended are read
         records = self._follower.read()
-        if self._follower.began_again:
-            self._begin_again(closer=self._closer, rewind=False)
+        if self._follower.restarted:
+            self._restart(replay=self._wants_replay, rewind=False)
         if records:
-            self._grew_at = time.monotonic()
-        self._unread.extend(records)
+            self._last_growth = time.monotonic()
+        self._unprocessed.extend(records)
 
-    def _take_some(self, until: float) -> None:
-        while self._unread and time.monotonic() < until:
-            self._take(self._unread.popleft())
-
-    def _take(self, record: Record) -> None:
-        if self.replay is not None and isinstance(record, Exchange):
-            if lost_in(record) and not self._may_lose:
-                self._may_lose = True  # the algorithm has to expect it from the first exchange on
-                self._begin_again(closer=True)
+    def _process(self, record: Record) -> None:
+        if self._replay is not None and isinstance(record, Exchange):
+            if lost_in(record) and not self._tolerates_loss:
+                self._tolerates_loss = True  # the algorithm has to know this from the first exchange on
+                self._restart(replay=True)
                 self._read()
                 return
-            self.replay.take(record)
-        self.tally.take(record)
-        if self._closer and isinstance(record, Header):
-            self.replay = Replay(record, tolerates_loss=self._may_lose)
-            threading.Thread(target=self._find_rival, args=(record, self.version), daemon=True).start()
+            self._replay.add(record)
+        self.state.add(record)
+        if self._wants_replay and isinstance(record, Header):
+            self._replay = Replay(record, tolerates_loss=self._tolerates_loss)
+            threading.Thread(target=self._simulate_baseline, args=(record, self.version), daemon=True).start()
 
-    def _begin_again(self, *, closer: bool, rewind: bool = True) -> None:
-        if self.replay is not None:
-            self.replay.close()
-        self.tally, self.replay, self.rival = Tally(), None, None
+    def _restart(self, *, replay: bool, rewind: bool = True) -> None:
+        if self._replay is not None:
+            self._replay.close()
+        self.state, self._replay, self.baseline = LogState(), None, None
         self.version += 1
-        self._closer = closer
-        self._unread.clear()
+        self._wants_replay = replay
+        self._unprocessed.clear()
         if rewind:
-            self._follower, self._read_at = LogFollower(self.path), 0.0
+            self._follower, self._last_read = LogFollower(self.path), 0.0
         else:
-            self._may_lose = False  # that was about the log before
+            self._tolerates_loss = False  # this was found in the previous log
 
-    def _find_rival(self, header: Header, version: int) -> None:
-        rival = rival_of(header)
+    def _simulate_baseline(self, header: Header, version: int) -> None:
+        baseline = baseline_of(header)
         with self.lock:
-            if version == self.version:  # else it may be another log by now, whose own rival was quicker
-                self.rival = rival
+            if version == self.version:  # otherwise this is the baseline of the previous log
+                self.baseline = baseline
 
-    # -- what is known
+    # -- state
 
     @property
     def header(self) -> Header | None:
-        """What is run."""
-        return self.tally.header
+        """The description of the run, once it is read."""
+        return self.state.header
+
+    @property
+    def replay(self) -> Replay | None:
+        """The replay of the run, if there is one and the run can be replayed."""
+        return self._replay if self._replay is not None and self._replay.error is None else None
+
+    @property
+    def replay_error(self) -> str | None:
+        """Why the run cannot be replayed, if it cannot."""
+        return None if self._replay is None else self._replay.error
 
     @property
     def status(self) -> Status:
-        """Whether it goes on, and if not, why."""
-        if self.trouble is not None:
+        """Whether the run is in progress, and if not, why."""
+        if self.error is not None:
             return "unreadable"
-        if self.tally.top is not None:
+        if self.state.top is not None:
             return "finished"
         if self._is_behind:
             return "reading"
-        quiet = time.monotonic() - self._grew_at > _SILENCE if self._in_use is None else not self._in_use
-        if quiet:
-            return "waiting" if self.header is None else "stopped"
-        return "waiting" if self.header is None else "running"
+        if self.header is None:
+            return "waiting"
+        silence = time.monotonic() - self._last_growth
+        stopped = silence > _SECONDS_UNTIL_STOPPED if self._in_use is None else not self._in_use
+        return "stopped" if stopped else "running"
 
     @property
     def order(self) -> Order | None:
-        """The order of words that the paper proves."""
+        """The order of the words that the paper proves."""
         return None if self.header is None else order_of(self.header)
 
     def label(self, arm: int) -> str:
-        """What a candidate is called."""
+        """The label of a candidate, or its number."""
         labels = self.header.labels if self.header else None
         return labels[arm] if labels else str(arm)
 
     def result(self) -> Result | None:
-        """The result of a finished run, as the run itself had it."""
-        replay, header, tally = self.replay, self.header, self.tally
+        """The result of a finished run, equal to the one that the run itself returned."""
+        replay, header, state = self.replay, self.header, self.state
         if replay is None or header is None or not replay.done:
             return None
-        observed = Observed(tally.seen_pulls.copy(), tally.means) if tally.seen_pulls.any() else None
-        failures = {self.label(arm): count for arm, count in sorted(tally.failed.items())}
+        observed = Observed(state.seen_pulls.copy(), state.means) if state.seen_pulls.any() else None
+        failures = {self.label(arm): count for arm, count in enumerate(state.failed.tolist()) if count}
         return Result(header, replay.outcome(), observe=lambda: observed, failures=failures)
 
 
 class Runs:
-    """Logs to show: files, and all `*.ctlog` of folders, also those that come later.
+    """The logs to show: files, and all `*.ctlog` files in folders, including those that are added later.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -182,25 +190,25 @@ class Runs:
             self.add(source)
 
     def add(self, source: str | PathLike[str]) -> None:
-        """Show this file, or this folder, as well."""
+        """Also show this file or folder."""
         path = Path(source).absolute()
         with self._lock:
             if path not in self._sources:
                 self._sources.append(path)
 
     def all(self) -> list[WatchedRun]:
-        """All runs there are now, in the order of their names."""
+        """All runs that exist now, by source and file name."""
         with self._lock:
-            found = [path for source in self._sources for path in self._logs(source)]
-            for gone in self._runs.keys() - set(found):
-                del self._runs[gone]
-            for path in found:
+            paths = list(dict.fromkeys(path for source in self._sources for path in self._logs(source)))
+            for deleted in self._runs.keys() - set(paths):
+                del self._runs[deleted]
+            for path in paths:
                 if path not in self._runs:
                     self._runs[path] = WatchedRun(path, self._name(path))
-            return [self._runs[path] for path in dict.fromkeys(found)]
+            return [self._runs[path] for path in paths]
 
     def named(self, name: str) -> WatchedRun | None:
-        """The run with that name."""
+        """The run with this name, or None if there is none."""
         return next((run for run in self.all() if run.name == name), None)
 
     def _name(self, path: Path) -> str:

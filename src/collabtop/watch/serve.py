@@ -1,4 +1,4 @@
-"""Starts the page's server: in the foreground for a command, in a thread for tests and programs."""
+"""Serves the page: in the foreground for a command, in a thread for tests and programs."""
 
 from __future__ import annotations
 
@@ -18,20 +18,17 @@ from collabtop.watch.auth import is_loopback
 from collabtop.watch.runs import Runs
 from collabtop.watch.server import PageServer
 
-DEFAULT_PORT = 8765
 _SECONDS_TO_START = 10.0
 
 
 class Page:
-    """A page that is, or is about to be, served."""
+    """A page with the port that it is served on."""
 
     def __init__(self, runs: Runs, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> None:
         if token is None and not is_loopback(host):
             token = secrets.token_urlsafe(16)
         if token is not None and len(token) < 8:
-            raise InputError(
-                "token is shorter than 8 characters: it keeps others out, so make it longer", argument="token"
-            )
+            raise InputError(f"token has {len(token)} characters, but at least 8 are needed", argument="token")
         self.runs, self.token = runs, token
         self._socket = _listen(host, port)
         self.server = PageServer(runs, token)
@@ -45,48 +42,48 @@ class Page:
             server_header=False,
         )
         self._uvicorn = uvicorn.Server(config)
-        shown = host if is_loopback(host) else socket.gethostname() if host in ("0.0.0.0", "::") else host
-        shown = f"[{shown}]" if ":" in shown else shown
+        public_host = socket.gethostname() if host in ("0.0.0.0", "::") else host
+        public_host = f"[{public_host}]" if ":" in public_host else public_host
         self.port: int = self._socket.getsockname()[1]
-        self.address = f"http://{shown}:{self.port}/"
+        self.address = f"http://{public_host}:{self.port}/"
         self.url = self.address if token is None else f"{self.address}?token={token}"
-        """Where it is; with the token, where one is needed."""
+        """The address, with the token if one is required."""
 
-    def serve(self, while_: Callable[[], bool] = lambda: True) -> None:
-        """Serve until Ctrl-C, or until `while_` (asked now and then) says no."""
-        threading.Thread(target=self._stop_when, args=(while_,), daemon=True).start()
+    def serve(self, is_needed: Callable[[], bool] = lambda: True) -> None:
+        """Serve until Ctrl-C, or until `is_needed`, which is checked twice per second, returns False."""
+        threading.Thread(target=self._stop_when_unneeded, args=(is_needed,), daemon=True).start()
         try:
             self._uvicorn.run([self._socket])
-        except KeyboardInterrupt:  # uvicorn ends in good order and then passes it on
+        except KeyboardInterrupt:  # uvicorn shuts down in order and then raises it again
             pass
         finally:
             self.close()
 
     def close(self) -> None:
-        """Give back the port."""
+        """Release the port."""
         self._socket.close()
 
     def stop(self) -> None:
-        """End it."""
+        """Stop serving."""
         self._uvicorn.should_exit = True
 
-    def _stop_when(self, while_: Callable[[], bool]) -> None:
-        while not self._uvicorn.should_exit and while_():
+    def _stop_when_unneeded(self, is_needed: Callable[[], bool]) -> None:
+        while not self._uvicorn.should_exit and is_needed():
             time.sleep(0.5)
         self.stop()
 
 
 @contextmanager
 def page_in_thread(runs: Runs, *, host: str = "127.0.0.1", token: str | None = None) -> Iterator[Page]:
-    """A page served by a thread of this process; only for logs of other processes, or of runs that are over.
+    """A page served by a thread of this process, only for logs of other processes and of runs that have ended.
 
-    Reading a log that this process is writing would give back its lock (see `protocol.locking`).
+    Reading a log that this process is writing would release its lock (see `runlog.file.is_in_use`).
     """
     page = Page(runs, host=host, token=token)
     thread = threading.Thread(target=page.serve, daemon=True)
     thread.start()
-    ends = time.monotonic() + _SECONDS_TO_START
-    while not page._uvicorn.started and time.monotonic() < ends:
+    deadline = time.monotonic() + _SECONDS_TO_START
+    while not page._uvicorn.started and time.monotonic() < deadline:
         time.sleep(0.01)
     try:
         yield page
@@ -96,25 +93,25 @@ def page_in_thread(runs: Runs, *, host: str = "127.0.0.1", token: str | None = N
 
 
 def runs_in(sources: Sequence[str | PathLike[str]]) -> Runs:
-    """The runs of some files and folders, which have to be there."""
+    """The runs in files and folders, which must exist."""
     for source in sources:
         if not Path(source).exists():
-            raise FileError(f"{str(source)!r} is not there: give a checkpoint, or a folder of them")
+            raise FileError(f"{str(source)!r} does not exist: give a checkpoint, or a folder of checkpoints")
     return Runs(sources)
 
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        made = socket.socket(family, socket.SOCK_STREAM)
+        listener = socket.socket(family, socket.SOCK_STREAM)
         try:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            made.bind((host, port))
-            made.listen(128)  # who comes before the server is up waits, and is not turned away
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, port))
+            listener.listen(128)  # connections that arrive before the server is up wait instead of being rejected
         except BaseException:
-            made.close()
+            listener.close()
             raise
     except (OSError, OverflowError) as error:
-        said = reason(error) if isinstance(error, OSError) else str(error)
-        raise InputError(f"cannot serve at host {host!r}, port {port}: {said}; try another --port") from None
-    return made
+        cause = reason(error) if isinstance(error, OSError) else str(error)
+        raise InputError(f"cannot serve at host {host!r}, port {port}: {cause}; try a different --port") from None
+    return listener

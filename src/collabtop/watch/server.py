@@ -1,4 +1,4 @@
-"""The server of the page: files, tables, and streams of what changed. Nothing here changes a run."""
+"""The server of the page: its files, downloads, and streams of changes. It only reads runs."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from collabtop.watch.views import Sections, changes, summary, view
 _SECONDS_BETWEEN_CHANGES = 0.2
 _SECONDS_BETWEEN_LISTS = 1.0
 _SECONDS_OF_READING = 0.5
-"""How long a page that is open waits for the next piece of a long log."""
-_SECONDS_BETWEEN_SIGNS_OF_LIFE = 10.0
+"""How long an open page waits for the next piece of a long log."""
+_SECONDS_BETWEEN_HEARTBEATS = 10.0
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 class PageServer:
-    """The page of some runs, as an ASGI application."""
+    """The page of a set of runs, as an ASGI application."""
 
     def __init__(self, runs: Runs, token: str | None = None) -> None:
         self.runs = runs
         self.viewers = 0
-        """Pages that are open now."""
+        """Number of pages that are open now."""
         self.app: ASGIApp = Guard(
             Starlette(
                 routes=[
@@ -59,10 +59,10 @@ class PageServer:
 
     async def _file(self, request: Request) -> Response:
         name = request.path_params["name"]
-        found = next((it for it in (files("collabtop.watch") / "page").iterdir() if it.name == name), None)
-        if found is None:
+        file = next((file for file in (files("collabtop.watch") / "page").iterdir() if file.name == name), None)
+        if file is None:
             return Response("no such file", 404)
-        return Response(found.read_bytes(), media_type=_TYPES.get(name.rpartition(".")[2], "text/plain"))
+        return Response(file.read_bytes(), media_type=_TYPES.get(name.rpartition(".")[2], "text/plain"))
 
     # -- runs
 
@@ -71,7 +71,7 @@ class PageServer:
 
     async def _state(self, request: Request) -> Response:
         run = self.runs.named(request.path_params["name"])
-        return _json_response(await asyncio.to_thread(_look_at, run)) if run else _unknown()
+        return _json_response(await asyncio.to_thread(_updated_view, run)) if run else _no_such_run()
 
     async def _csv(self, request: Request) -> Response:
         return await self._download(request, as_csv, "text/csv; charset=utf-8", "csv")
@@ -80,27 +80,27 @@ class PageServer:
         return await self._download(request, as_json, "application/json", "json")
 
     async def _download(
-        self, request: Request, make: Callable[[WatchedRun], str | bytes], kind: str, ending: str
+        self, request: Request, content: Callable[[WatchedRun], str | bytes], media_type: str, suffix: str
     ) -> Response:
         run = self.runs.named(request.path_params["name"])
         if run is None:
-            return _unknown()
-        await asyncio.to_thread(_look_at, run)
-        name = quote(f"{run.name.removesuffix('.ctlog')}.{ending}")
+            return _no_such_run()
+        await asyncio.to_thread(_updated_view, run)
+        name = quote(f"{run.name.removesuffix('.ctlog')}.{suffix}")
         headers = {"content-disposition": f"attachment; filename*=utf-8''{name}"}
-        return Response(await asyncio.to_thread(make, run), media_type=kind, headers=headers)
+        return Response(await asyncio.to_thread(content, run), media_type=media_type, headers=headers)
 
     def _summaries(self) -> list[Sections]:
         rows = []
         for run in self.runs.all():
-            run.read_on(closer=False, seconds=_SECONDS_OF_READING)
+            run.update(replay=False, seconds=_SECONDS_OF_READING)
             rows.append(summary(run))
         return rows
 
     # -- streams
 
     async def _list_events(self, request: Request) -> Response:
-        async def told() -> AsyncIterator[Any]:
+        async def updates() -> AsyncIterator[Any]:
             before = None
             while True:
                 rows = await asyncio.to_thread(self._summaries)
@@ -108,44 +108,44 @@ class PageServer:
                 before = rows
                 await asyncio.sleep(_SECONDS_BETWEEN_LISTS)
 
-        return self._stream(told())
+        return self._stream(updates())
 
     async def _run_events(self, request: Request) -> Response:
         run = self.runs.named(request.path_params["name"])
         if run is None:
-            return _unknown()
+            return _no_such_run()
 
-        async def told() -> AsyncIterator[Any]:
+        async def updates() -> AsyncIterator[Any]:
             before: Sections | None = None
             while True:
-                after = await asyncio.to_thread(_look_at, run, _SECONDS_OF_READING)
+                after = await asyncio.to_thread(_updated_view, run, _SECONDS_OF_READING)
                 yield await asyncio.to_thread(changes, before, after)
                 before = after
                 await asyncio.sleep(_SECONDS_BETWEEN_CHANGES)
 
-        return self._stream(told())
+        return self._stream(updates())
 
-    def _stream(self, told: AsyncIterator[Any]) -> Response:
+    def _stream(self, updates: AsyncIterator[Any]) -> Response:
         async def lines() -> AsyncIterator[bytes]:
             self.viewers += 1
-            said = time.monotonic()
+            last_sent = time.monotonic()
             try:
                 yield b"retry: 1000\n\n"
-                async for change in told:
-                    if change:
-                        yield b"data: " + msgspec.json.encode(change) + b"\n\n"
-                        said = time.monotonic()
-                    elif time.monotonic() - said > _SECONDS_BETWEEN_SIGNS_OF_LIFE:
-                        yield b": still here\n\n"
-                        said = time.monotonic()
+                async for update in updates:
+                    if update:
+                        yield b"data: " + msgspec.json.encode(update) + b"\n\n"
+                        last_sent = time.monotonic()
+                    elif time.monotonic() - last_sent > _SECONDS_BETWEEN_HEARTBEATS:
+                        yield b": heartbeat\n\n"
+                        last_sent = time.monotonic()
             finally:
                 self.viewers -= 1
 
         return StreamingResponse(lines(), media_type="text/event-stream")
 
 
-def _look_at(run: WatchedRun, seconds: float = math.inf) -> Sections:
-    run.read_on(closer=True, seconds=seconds)
+def _updated_view(run: WatchedRun, seconds: float = math.inf) -> Sections:
+    run.update(replay=True, seconds=seconds)
     return view(run)
 
 
@@ -153,5 +153,5 @@ def _json_response(value: Any) -> Response:
     return Response(msgspec.json.encode(value), media_type="application/json")
 
 
-def _unknown() -> Response:
-    return JSONResponse({"error": "there is no such run"}, 404)
+def _no_such_run() -> Response:
+    return JSONResponse({"error": "no such run"}, 404)

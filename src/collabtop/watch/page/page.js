@@ -1,4 +1,4 @@
-// Which view the address asks for.
+// Shows the view that belongs to the address.
 
 import { showList } from "./list.js";
 import { showRun } from "./run.js";

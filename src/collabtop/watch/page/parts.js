@@ -1,20 +1,20 @@
-// What both views need: a stream, texts, tables.
+// Used by both views: texts, announcements, the stream of updates, and tables.
 
-export function setText(id, said) {
+export function setText(id, text) {
   const element = document.getElementById(id);
-  if (element.textContent !== said) element.textContent = said;
+  if (element.textContent !== text) element.textContent = text;
 }
 
-// For screen readers, when they are done with what they say; some things only if nothing was said for a while.
-let said = -Infinity;
-export function say(what, seconds = 0) {
+// A message for screen readers, skipped if the last one was less than `seconds` ago.
+let lastAnnounced = -Infinity;
+export function announce(message, seconds = 0) {
   const now = performance.now();
-  if (now - said < 1000 * seconds) return;
-  said = now;
-  setText("announce", what);
+  if (now - lastAnnounced < 1000 * seconds) return;
+  lastAnnounced = now;
+  setText("announce", message);
 }
 
-// A box that scrolls can be reached with the keyboard; one that does not is no stop on the way.
+// A box can be reached with the keyboard only while its content has to be scrolled.
 const scrolling = new ResizeObserver((entries) => entries.forEach(({ target }) => {
   const box = target.closest(".scroll");
   if (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight) { box.tabIndex = 0; box.role = "group"; box.ariaLabel = box.querySelector("caption").textContent; }
@@ -22,24 +22,24 @@ const scrolling = new ResizeObserver((entries) => entries.forEach(({ target }) =
 }));
 document.querySelectorAll(".scroll, .scroll > table").forEach((element) => scrolling.observe(element));
 
-export function listen(address, take) {
+export function listen(address, update) {
   const stream = new EventSource(address);
   const connection = document.getElementById("connection");
-  stream.onmessage = (event) => take(JSON.parse(event.data));
+  stream.onmessage = (event) => update(JSON.parse(event.data));
   stream.onopen = () => { connection.textContent = ""; connection.className = ""; };
   stream.onerror = () => {
     if (stream.readyState === EventSource.CLOSED) { document.getElementById("missing").hidden = false; document.getElementById("run").hidden = true; }
-    connection.textContent = "no connection: this is the last that was heard"; connection.className = "broken";
+    connection.textContent = "connection lost: showing the last known state"; connection.className = "broken";
   };
 }
 
-// Fill a table; rows and cells that are there already are used again, so that nothing jumps.
+// Fills a table and reuses its rows and cells, so that nothing jumps.
 export function fill(id, rows) {
   const body = document.querySelector(`#${id} tbody`);
   while (body.rows.length > rows.length) body.deleteRow(-1);
-  rows.forEach((row, at) => {
-    const line = body.rows[at] || body.insertRow();
-    if (line.className !== (row.row || "")) line.className = row.row || "";
+  rows.forEach((row, index) => {
+    const line = body.rows[index] || body.insertRow();
+    if (line.className !== (row.className || "")) line.className = row.className || "";
     row.cells.forEach((content, column) => {
       let cell = line.cells[column];
       if (!cell) {
@@ -48,8 +48,8 @@ export function fill(id, rows) {
         if ((row.numbers || []).includes(column)) cell.classList.add("number");
         line.append(cell);
       }
-      const mark = row.mark && row.mark[column];
-      if (mark !== undefined) cell.className = mark;
+      const className = row.classNames && row.classNames[column];
+      if (className !== undefined) cell.className = className;
       if (typeof content === "string") { if (cell.textContent !== content || cell.firstElementChild) cell.textContent = content; }
       else cell.replaceChildren(content);
     });

@@ -1,0 +1,219 @@
+"""The state of a run as its log shows it: totals that are updated record by record."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from collabtop.errors import ProtocolError
+from collabtop.protocol import wire
+from collabtop.protocol.ledger import Direction, cost
+from collabtop.protocol.messages import Ints, Reals, kind_of
+from collabtop.runlog.format import (
+    AgentState,
+    AgentStatus,
+    Exchange,
+    Finished,
+    Header,
+    Record,
+    RemoteRun,
+    Rewards,
+    Sums,
+    Timestamp,
+)
+
+_MAX_POINTS = 400
+"""Points kept of the growth of words; when there are more, every other one is dropped."""
+_PACE_WINDOW = 60
+"""Timestamps, about one per second, over which the pace of pulls is measured."""
+
+
+class MessageTotals(msgspec.Struct):
+    """Totals of the messages of one kind in one direction."""
+
+    messages: int = 0
+    words: int = 0
+    bits: int = 0
+
+
+class LogState:
+    """Pulls per agent and candidate, mean rewards, words by kind of message, and times, as far as the log was read.
+
+    >>> import collabtop as ct, pathlib, tempfile
+    >>> from collabtop.runlog.file import read_log
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.ctlog"
+    >>> arms = ct.BernoulliArms([0.9, 0.5, 0.1])
+    >>> result = ct.identify(arms, m=1, agents=2, horizon=300, algorithm="kzz", seed=7, checkpoint=path)
+    >>> state = LogState(read_log(path))
+    >>> (state.pulls, state.words, state.round_trips) == (result.pulls, result.words, result.round_trips)
+    True
+    """
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self.header: Header | None = None
+        self.top: list[int] | None = None
+        """The answer, once the run is finished."""
+        self.messages: dict[tuple[str, Direction], MessageTotals] = {}
+        """Totals by kind of message and direction."""
+        self.round_trips = 0
+        self.started: float | None = None
+        """The first time in the log, in seconds since 1970 ..."""
+        self.latest: float | None = None
+        """... and the last one."""
+        self.points: list[tuple[int, int]] = []
+        """Pulls and words after a selection of the exchanges."""
+        self.sites: tuple[tuple[str, int], ...] = ()
+        """Names of remote sites with their numbers of agents, if the agents run at sites."""
+        self.agent_states: dict[int, AgentState] = {}
+        """Agents that their team has reported as here, away or lost."""
+        self._exchanges_per_point = 1
+        self._recent: deque[tuple[float, int]] = deque(maxlen=_PACE_WINDOW)
+        self._allocate(0, 0)
+        for record in records:
+            self.add(record)
+
+    def _allocate(self, n: int, agents: int) -> None:
+        self.seen_pulls: Ints = np.zeros(n, np.int64)
+        """Pulls of each candidate that the log holds: all of them, except for those at remote sites."""
+        self.failed: Ints = np.zeros(n, np.int64)
+        """Pulls of each candidate that failed for good."""
+        self._sums: Reals = np.zeros(n)
+        self._logged_pulls: Ints = np.zeros(agents, np.int64)
+        self._reported_pulls: Ints = np.zeros(agents, np.int64)
+        self.last_heard: Reals = np.full(agents, np.nan)
+        """When each agent was last heard from ..."""
+        self.longest_silence: Reals = np.zeros(agents)
+        """... and its longest silence before that, in seconds."""
+
+    def add(self, record: Record) -> None:
+        """Update the state with the next record."""
+        match record:
+            case Header():
+                self.header = record
+                self._allocate(record.n, record.agents)
+            case Timestamp():
+                self._recent.append((record.at, self.pulls))
+                self._add_time(record.at)
+            case AgentStatus():
+                self._add_status(record)
+            case RemoteRun():
+                self.sites = record.sites
+            case Rewards():
+                self._add_rewards(record)
+            case Sums():
+                self._add_pulls(record.agent, *record.unpack(), record.pulls)
+            case Exchange():
+                self._add_exchange(record)
+            case Finished():
+                self.top = record.top
+
+    def _add_time(self, at: float) -> None:
+        self.started = at if self.started is None else self.started
+        self.latest = at
+
+    def _add_status(self, record: AgentStatus) -> None:
+        self._add_time(record.at)
+        for agent in record.agents:
+            if self.agent_states.get(agent) != "lost":
+                self.agent_states[agent] = record.state
+            if record.state == "here":
+                self._hear_from(agent)
+
+    def _add_rewards(self, record: Rewards) -> None:
+        arms, rewards = record.unpack()
+        if record.failures:  # a long log has many records, but very few with failed pulls
+            failed = np.isnan(rewards)
+            np.add.at(self.failed, arms[failed], 1)
+            rewards = np.where(failed, 0.0, rewards)
+        self._add_pulls(record.agent, arms, 1, rewards, len(arms))
+
+    def _add_pulls(self, agent: int, arms: Ints, times: Ints | int, sums: Reals, pulls: int) -> None:
+        np.add.at(self.seen_pulls, arms, times)
+        np.add.at(self._sums, arms, sums)
+        self._logged_pulls[agent] += pulls
+        self._hear_from(agent)
+
+    def _add_exchange(self, record: Exchange) -> None:
+        self._add_messages(record)
+        self.round_trips += 1
+        for agent, pulls, _ in record.replies:
+            self._reported_pulls[agent] += pulls
+            self._hear_from(agent)
+        self.agent_states |= dict.fromkeys(lost_in(record), "lost")
+        self._add_point()
+
+    def _add_messages(self, record: Exchange) -> None:
+        copies = Counter((index, "down") for _, indices in record.requests for index in indices)
+        copies.update((index, "up") for _, _, index in record.replies)
+        for index, data in enumerate(record.messages):
+            try:
+                message = wire.decode(data)
+            except ProtocolError:  # a kind of message that this version does not know
+                continue
+            words, bits = cost(message)
+            for direction in ("down", "up"):
+                if count := copies[index, direction]:
+                    totals = self.messages.setdefault((kind_of(type(message)), direction), MessageTotals())
+                    totals.messages += count
+                    totals.words += words * count
+                    totals.bits += bits * count
+
+    def _add_point(self) -> None:
+        if self.round_trips % self._exchanges_per_point == 0:
+            self.points.append((self.pulls, self.words))
+        if len(self.points) > _MAX_POINTS:
+            self.points = self.points[1::2]
+            self._exchanges_per_point *= 2
+
+    def _hear_from(self, agent: int) -> None:
+        if self.latest is not None:
+            before = self.last_heard[agent]
+            if not np.isnan(before):
+                self.longest_silence[agent] = max(self.longest_silence[agent], self.latest - before)
+            self.last_heard[agent] = self.latest
+
+    @property
+    def agent_pulls(self) -> Ints:
+        """Pulls of each agent: those whose rewards are in the log, or those that it reported with its replies."""
+        return np.maximum(self._logged_pulls, self._reported_pulls)
+
+    @property
+    def pulls(self) -> int:
+        """Pulls of all agents."""
+        return int(self.agent_pulls.sum())
+
+    @property
+    def words(self) -> int:
+        """Numbers sent in either direction."""
+        return sum(totals.words for totals in self.messages.values())
+
+    @property
+    def bits(self) -> int:
+        """Bits sent in either direction."""
+        return sum(totals.bits for totals in self.messages.values())
+
+    @property
+    def means(self) -> Reals:
+        """Mean of the logged rewards of each candidate; NaN if there are none."""
+        with np.errstate(invalid="ignore"):
+            means: Reals = self._sums / (self.seen_pulls - self.failed)
+        return means
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until the maximum number of pulls is made, at the pace of the last minute."""
+        if self.header is None or len(self._recent) < 2:
+            return None
+        (start, pulls_before), (end, pulls_after) = self._recent[0], self._recent[-1]
+        if pulls_after <= pulls_before:
+            return None
+        pulls_left = max(0, self.header.agents * self.header.horizon - self.pulls)
+        return (end - start) / (pulls_after - pulls_before) * pulls_left
+
+
+def lost_in(record: Exchange) -> set[int]:
+    """Agents that were asked but did not reply: the run continued without them."""
+    return {agent for agent, _ in record.requests} - {agent for agent, _, _ in record.replies}
