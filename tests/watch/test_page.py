@@ -292,6 +292,16 @@ def test_the_runs_of_a_folder_are_listed_and_compared(tab, serve, finished):
     expect(tab.locator("h1:visible")).to_have_text("films.ctlog")
 
 
+def test_a_missing_run_and_an_empty_folder_are_explained(tab, serve, tmp_path):
+    url = serve(tmp_path)
+    tab.goto(url + "runs/none.ctlog")
+    expect(tab.locator("h1:visible")).to_have_text("No such run")
+    assert tab.locator("#connection").inner_text() == ""
+    tab.goto(url)
+    expect(tab.get_by_text("There are no runs yet")).to_be_visible()
+    expect(tab.locator("#runs-card")).to_be_hidden()
+
+
 def test_the_intervals_on_the_page_are_those_of_the_table(tab, serve, finished):
     tab.goto(serve(finished[0]) + "runs/films.ctlog")
     for mean, pulls in [(0.5, 100), (0.0, 3), (1.0, 7), (0.123, 100_000), (0.9, 1)]:

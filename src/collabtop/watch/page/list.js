@@ -30,7 +30,7 @@ function colourOf(index) { return `hsl(${HUES[index % HUES.length]} 65% ${matchM
 
 function draw() {
   document.getElementById("list-empty").hidden = runs.length > 0;
-  document.getElementById("runs").hidden = runs.length === 0;
+  document.getElementById("runs-card").hidden = runs.length === 0;
   fill("runs", runs.map((run, index) => {
     const link = document.createElement("a"); link.href = address(run.name); link.textContent = run.name;
     const name = document.createElement("span");
@@ -75,5 +75,5 @@ function drawCompare() {
     item.append(key, `${run.name}: ${run.algorithm}, ${whole(run.words)} words`);
     return item;
   }));
-  setText("about", `${runs.length} runs.`);
+  setText("about", `${runs.length} ${runs.length === 1 ? "run" : "runs"}.`);
 }

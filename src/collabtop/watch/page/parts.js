@@ -28,7 +28,8 @@ export function listen(address, update) {
   stream.onmessage = (event) => update(JSON.parse(event.data));
   stream.onopen = () => { connection.textContent = ""; connection.className = ""; };
   stream.onerror = () => {
-    if (stream.readyState === EventSource.CLOSED) { document.getElementById("missing").hidden = false; document.getElementById("run").hidden = true; }
+    const run = document.getElementById("run");
+    if (stream.readyState === EventSource.CLOSED && !run.hidden) { document.getElementById("missing").hidden = false; run.hidden = true; return; }
     connection.textContent = "connection lost: showing the last known state"; connection.className = "broken";
   };
 }

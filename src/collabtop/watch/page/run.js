@@ -139,7 +139,7 @@ function drawCost() {
   let time = 0, words = 0;
   const own = rounds.live.map((_, r) => { time += rounds.time[r]; words += rounds.words[r]; return [time, words]; });
   if (!own.length && cost.words) own.push([progress.time, cost.words]);
-  lines.push({ name: head.algorithm, colour: colour.open, points: own, strong: true });
+  lines.push({ name: `this run (${head.algorithm})`, colour: colour.open, points: own, strong: true });
   const width = head.confidence ? Math.max(progress.time, 1) : head.horizon;
   const order = comparison.order;
   drawLines($("words-chart"), lines.map((line) => ({ ...line, points: line.points.filter((point) => point[0] <= width) })), { value: order.words, name: "order of the paper's bound" }, width, "time steps");
@@ -155,8 +155,9 @@ function drawCost() {
 function communicationHint(baseline, words) {
   if (!state.comparison.baseline) return "Simulating the cost of a baseline algorithm.";
   if (!baseline) return `${state.comparison.baseline.name} cannot be simulated for comparison: ${state.comparison.baseline.error}.`;
-  const factor = words ? `, and needs ${ratio(baseline.words.at(-1), words)} times as many words as this run${state.status.status === "finished" ? "" : " so far"}` : "";
-  return `${baseline.name} is simulated with the same n, m, K and T${factor}. The paper states its bound without a constant.`;
+  const total = baseline.words.at(-1);
+  const needs = words && total ? `${ratio(total, words)} times as many words as this run${state.status.status === "finished" ? "" : " so far"}` : `${whole(total)} words`;
+  return `${baseline.name}, simulated for the same task, needs ${needs}. The paper states its bound without a constant.`;
 }
 
 function label(arm) {
