@@ -8,8 +8,8 @@ import random
 import grpc
 import grpc.aio
 
+from collabtop.arms.event_loop import EventLoopThread
 from collabtop.teams.sites.frames import Answer, Ask, Joiner, encode, pieces, read_from_coordinator, read_from_site
-from collabtop.teams.sites.loops import LoopThread
 from collabtop.teams.sites.port import METHOD, SERVICE
 from collabtop.teams.sites.tls import read_files
 
@@ -21,7 +21,7 @@ class Middlebox:
         self.target, self.rng = target_port, random.Random(seed)
         self.ours, self.theirs = read_files(certs / "coordinator.pem"), read_files(certs / f"{site}.pem")
         self.repeats = 0
-        self.loop = LoopThread("middlebox")
+        self.loop = EventLoopThread("middlebox")
         self.port = self.loop.run(self._start())
 
     def close(self):

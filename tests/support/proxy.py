@@ -8,7 +8,7 @@ import random
 import socket
 import struct
 
-from collabtop.teams.sites.loops import LoopThread
+from collabtop.arms.event_loop import EventLoopThread
 
 
 class Proxy:
@@ -21,7 +21,7 @@ class Proxy:
         self.target, self.delay, self.reset_after, self.most_resets = target_port, delay, reset_after, most_resets
         self.rng = random.Random(seed)
         self.bytes = self.resets = self.connections = 0
-        self.loop = LoopThread("proxy")
+        self.loop = EventLoopThread("proxy")
         self.port = self.loop.run(self._start())
 
     async def _start(self):

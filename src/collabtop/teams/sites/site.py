@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from collabtop.arms import Arms, PullPolicy
+from collabtop.arms.event_loop import EventLoopThread
 from collabtop.arms.function import Pull, as_arms
 from collabtop.errors import FileError, InputError
 from collabtop.teams.sites.audit import Audit
 from collabtop.teams.sites.extra import needs_sites_extra
 from collabtop.teams.sites.frames import check_run_id
-from collabtop.teams.sites.loops import LoopThread
 from collabtop.teams.sites.team import host_and_port
 from collabtop.teams.sites.tls import Files, read_files
 from collabtop.validation import positive_number, whole_number
@@ -91,7 +91,7 @@ def join(
     name = certified_name(files, site, cert)
     record = None if audit is None else Audit(audit)
     mine.open()
-    loop = LoopThread(f"site {name}")
+    loop = EventLoopThread(f"site {name}")
     client = SiteClient(address, files, mine, journal, record, min_batch, run, give_up, keepalive, on_status)
     try:
         loop.run(client.stay(secrets.randbits(62)))

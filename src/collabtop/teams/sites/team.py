@@ -13,6 +13,7 @@ import msgspec
 
 from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Ints, Reals
+from collabtop.arms.event_loop import EventLoopThread
 from collabtop.coordination.team import Team
 from collabtop.errors import FileError, InputError, ProtocolError
 from collabtop.events import Event, Listening, OnEvent, SiteChanged
@@ -24,7 +25,6 @@ from collabtop.runlog.recorder import RewardRecorder
 from collabtop.teams.logging_team import replies_in, requests_in
 from collabtop.teams.sites.certificates import check_site_name
 from collabtop.teams.sites.extra import needs_sites_extra
-from collabtop.teams.sites.loops import LoopThread
 from collabtop.teams.sites.tls import read_files
 from collabtop.teams.sites.validation import PublicState
 from collabtop.validation import positive_number, whole_number
@@ -116,7 +116,7 @@ class SitesTeam(Team):
         self._on_event = on_event
         self._recorder = RewardRecorder()
         self._stats = TransportStats()
-        self._loop: LoopThread | None = None
+        self._loop: EventLoopThread | None = None
         self._taken: Port | None = None
         self._server: SiteServer | None = None
         self._taking = Lock()
@@ -140,7 +140,7 @@ class SitesTeam(Team):
         with self._taking:
             if self._taken is None:
                 host, port = self._listen
-                loop = LoopThread("coordinator")
+                loop = EventLoopThread("coordinator")
                 try:
                     taking = Port.take(f"{host}:{port}", self._files, self._timeouts.keepalive, len(self._sites))
                     self._taken, self._loop = loop.run(taking), loop
