@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collabtop.errors import FileError, InputError, reason
-from collabtop.teams.sites.extra import needs_sites_extra
-from collabtop.validation import positive_number
+from collabtop.validation import positive_number, require
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -79,8 +78,7 @@ def make_certificates(
         raise InputError(
             f"days is {days:g}, but at most {_MOST_DAYS:,} (a hundred years) are possible", argument="days"
         )
-    with needs_sites_extra():
-        import cryptography  # noqa: F401
+    require("sites", "cryptography", what="making certificates")
     place, made = Path(folder), []
     try:
         place.mkdir(parents=True, exist_ok=True)

@@ -15,11 +15,10 @@ from collabtop.arms.event_loop import EventLoopThread
 from collabtop.arms.function import Pull, as_arms
 from collabtop.errors import FileError, InputError
 from collabtop.teams.sites.audit import Audit
-from collabtop.teams.sites.extra import needs_sites_extra
 from collabtop.teams.sites.frames import check_run_id
 from collabtop.teams.sites.team import host_and_port
 from collabtop.teams.sites.tls import Files, read_files
-from collabtop.validation import positive_number, whole_number
+from collabtop.validation import positive_number, require, whole_number
 
 
 class SiteSummary(msgspec.Struct, frozen=True):
@@ -79,8 +78,9 @@ def join(
 
     The example of `SitesTeam` shows both sides.
     """
-    with needs_sites_extra():
-        from collabtop.teams.sites.client import SiteClient
+    require("sites", "grpc", "cryptography", what="a run over sites")
+    from collabtop.teams.sites.client import SiteClient
+
     host_and_port("address", address)
     run = check_run_id(run)
     min_batch = whole_number("min_batch", min_batch, least=1)
@@ -116,9 +116,9 @@ def _checked_arms(arms: Arms, min_batch: int) -> Arms:
 
 def certified_name(files: Files, wanted: str | None, path: str | PathLike[str]) -> str:
     """The name that a certificate is for; refused if it is another one than wanted, or no longer good."""
-    with needs_sites_extra():
-        from cryptography import x509
-        from cryptography.x509.oid import NameOID
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
     try:
         certificate = x509.load_pem_x509_certificate(files.certificate)
     except ValueError as error:

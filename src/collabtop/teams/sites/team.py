@@ -24,10 +24,9 @@ from collabtop.runlog.format import AgentState, Exchange, RemoteRun
 from collabtop.runlog.recorder import RewardRecorder
 from collabtop.teams.logging_team import replies_in, requests_in
 from collabtop.teams.sites.certificates import check_site_name
-from collabtop.teams.sites.extra import needs_sites_extra
 from collabtop.teams.sites.tls import read_files
 from collabtop.teams.sites.validation import PublicState
-from collabtop.validation import positive_number, whole_number
+from collabtop.validation import positive_number, require, whole_number
 
 if TYPE_CHECKING:  # they need an extra
     from collabtop.teams.sites.port import Port
@@ -106,8 +105,9 @@ class SitesTeam(Team):
         keepalive: float = 10.0,
         on_event: OnEvent | None = None,
     ) -> None:
-        with needs_sites_extra():
-            from collabtop.teams.sites.connections import SiteTimeouts
+        require("sites", "grpc", what="a run over sites")
+        from collabtop.teams.sites.connections import SiteTimeouts
+
         self._sites = roster(sites)
         self._files = read_files(cert, key, authority)
         check_timeouts(wait, grace, answer_within, keepalive, on_lost)
