@@ -23,7 +23,7 @@ class LastToAnswer(ct.BernoulliArms):
         self.team, self.link, self.gone, self.heal_after = team, link, gone, heal_after
 
     def pull(self, arms, times, draws):
-        while self.team._server._states[1].last < 1:
+        while self.team._server._states[1].last_request < 1:
             time.sleep(0.01)
         self.link.cut()
         assert self.gone.wait(30)

@@ -23,9 +23,7 @@ def test_seconds_of_a_site_are_positive_numbers(certs, name, value):
 
 @pytest.mark.parametrize("run", ["last week's", "../north", "ab" * 16 + "\n", 7, None])
 def test_the_id_of_a_run_is_32_digits(certs, run):
-    with pytest.raises(
-        ct.InputError, match=r"^run is .*, but the id of a run is needed: 32 digits of 0 to 9 and a to f"
-    ):
+    with pytest.raises(ct.InputError, match=r"^run is .*, but a run id is needed: 32 hexadecimal digits"):
         ct.join("localhost:1", ct.BernoulliArms([0.1, 0.9]), cert=certs / "site0.pem", run=run)
 
 
@@ -41,9 +39,9 @@ def test_a_smallest_batch_is_a_whole_number(certs, value):
         ([("site0", 2.5)], "the number of agents of site 'site0' is 2.5, but a whole number of at least 1 is needed"),
         ([("site0", True)], "the number of agents of site 'site0' is True, but a whole number of at least 1 is needed"),
         ([("site0", 0)], "the number of agents of site 'site0' is 0, but a whole number of at least 1 is needed"),
-        ([("site0",)], r"sites has \('site0',\), but each is a name, or \(name, count\)"),
-        ([7], "sites has 7, but each is a name"),
-        ([(7, 1)], "sites has .7, 1., but each is a name"),
+        ([("site0",)], r"sites has \('site0',\), but a name or \(name, count\) is needed"),
+        ([7], "sites has 7, but a name"),
+        ([(7, 1)], "sites has .7, 1., but a name"),
         ("site0", "sites is 'site0', but a list of names is needed"),
         (7, "sites is 7, but a list of names is needed"),
         ([], "but a list of names is needed"),

@@ -32,5 +32,5 @@ audit.note(Failed(agent=0, number=3, arm=7))
 def test_a_line_that_fits_in_part_only_is_refused_and_taken_back(tmp_path):
     path = tmp_path / "sent.jsonl"
     ended = subprocess.run([sys.executable, "-c", SCRIPT, path], capture_output=True, text=True, check=True)
-    assert ended.stdout.endswith("nothing is sent unwritten\n")
+    assert ended.stdout.endswith("the message was not sent\n")
     assert [json.loads(line)["number"] for line in path.read_text().splitlines()] == [1, 3]

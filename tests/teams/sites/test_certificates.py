@@ -19,7 +19,7 @@ def test_days_that_cannot_be_are_refused_and_nothing_is_written(tmp_path, days):
     "host", ["köln.de", "", " ", "a b", "localhost:7443", "[::1]", "a..b", ".a", "-a", "x" * 64, "\x1b[31m", "a.*.b"]
 )
 def test_hosts_that_cannot_be_are_refused_and_nothing_is_written(tmp_path, host):
-    with pytest.raises(ct.InputError, match=r"^hosts has .*, but an address"):
+    with pytest.raises(ct.InputError, match=r"^hosts has .*, but an IP address"):
         ct.make_certificates(tmp_path / "certs", ["north"], hosts=["localhost", host])
     assert not (tmp_path / "certs").exists()
 

@@ -33,7 +33,7 @@ class CheckedTeam(ct.LocalTeam):
         replies = super().deliver(requests)
         for request, reply in zip(requests, replies, strict=True):
             self.states[request.agent].check_reply(request, reply)
-            assert self.states[request.agent].made == self._members[request.agent]._draws.made
+            assert self.states[request.agent].total_pulls == self._members[request.agent]._draws.made
         return replies
 
 
@@ -76,24 +76,24 @@ def state():
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        (say.Pull(np.array([0, N]), np.array([1])), "arms that are none"),
-        (say.Pull(np.array([-1]), np.array([1])), "arms that are none"),
-        (say.Pull(np.array([3, 3]), np.array([1])), "the same twice"),
-        (say.Pull(np.array([3, 4]), np.array([1, 1, 1])), "not one number of pulls an arm"),
-        (say.Pull(None, np.array([-1])), "number of pulls that cannot be"),
-        (say.Pull(None, np.array([9])), "past the horizon"),
-        (say.Deal(np.array([], np.int64)), "no or too many coefficients"),
-        (say.Deal(np.array([-5])), "outside of the field"),
-        ((BORDER, say.Cut(7)), "count that cannot be"),
-        ((BORDER, say.Cut(-1)), "count that cannot be"),
-        (say.Narrow(0.0, 7, 1.0, -1), "place that the agent does not have"),
-        (say.Sample(6, 6), "rank outside"),
-        (say.Prune(1, np.array([2]), np.array([1, 2])), "stages that do not fit"),
-        (say.Prune(1, np.array([2, 1]), np.array([2, 1])), "pulls that become fewer"),
-        (say.PullOpen(np.ones(5, bool), 1, 0.0), "flags of another number"),
-        (say.PullOpen(None, 0, 0.0), "pulls or rounding"),
-        (say.Border(0.5, 0.5, 2), "asks nothing"),
-        (say.Held(3), "asks nothing"),
+        (say.Pull(np.array([0, N]), np.array([1])), "unknown or repeated arms"),
+        (say.Pull(np.array([-1]), np.array([1])), "unknown or repeated arms"),
+        (say.Pull(np.array([3, 3]), np.array([1])), "unknown or repeated arms"),
+        (say.Pull(np.array([3, 4]), np.array([1, 1, 1])), "not one number of pulls per arm"),
+        (say.Pull(None, np.array([-1])), "number of pulls out of range"),
+        (say.Pull(None, np.array([9])), "beyond the horizon"),
+        (say.Deal(np.array([], np.int64)), "no coefficients or too many"),
+        (say.Deal(np.array([-5])), "outside the field"),
+        ((BORDER, say.Cut(7)), "count out of range"),
+        ((BORDER, say.Cut(-1)), "count out of range"),
+        (say.Narrow(0.0, 7, 1.0, -1), "position out of range"),
+        (say.Sample(6, 6), "rank out of range"),
+        (say.Prune(1, np.array([2]), np.array([1, 2])), "of different lengths"),
+        (say.Prune(1, np.array([2, 1]), np.array([2, 1])), "decreasing order"),
+        (say.PullOpen(np.ones(5, bool), 1, 0.0), "flags for a different number"),
+        (say.PullOpen(None, 0, 0.0), "pulls or coarseness"),
+        (say.Border(0.5, 0.5, 2), "without a question"),
+        (say.Held(3), "without a question"),
     ],
 )
 def test_a_question_that_no_coordinator_would_ask_is_refused(state, question, said):
@@ -103,11 +103,11 @@ def test_a_question_that_no_coordinator_would_ask_is_refused(state, question, sa
 
 def test_questions_to_others_old_ones_and_empty_ones_are_refused(state):
     for request, said in (
-        (asked(say.CountTies(0.5), agent=1, number=3), "another agent"),
-        (asked(say.CountTies(0.5), number=2), "answered long ago"),
-        (asked(number=3), "no or too many messages"),
-        (asked(*[say.PullHand(1)] * 20, say.CountTies(0.5), number=3), "no or too many messages"),
-        (asked(say.Means(ONES), say.CountTies(0.5), number=3), "Means is no question"),
+        (asked(say.CountTies(0.5), agent=1, number=3), "a different agent"),
+        (asked(say.CountTies(0.5), number=2), "answered before"),
+        (asked(number=3), "no messages or too many"),
+        (asked(*[say.PullHand(1)] * 20, say.CountTies(0.5), number=3), "no messages or too many"),
+        (asked(say.Means(ONES), say.CountTies(0.5), number=3), "Means is not a request"),
     ):
         with pytest.raises(ProtocolError, match=said):
             state.check_request(request)
@@ -116,19 +116,19 @@ def test_questions_to_others_old_ones_and_empty_ones_are_refused(state):
 @pytest.mark.parametrize(
     ("questions", "said"),
     [
-        ([(DEAL,), (say.CountTies(0.5),)], "not pulled since they were dealt"),
+        ([(DEAL,), (say.CountTies(0.5),)], "not pulled since the last deal"),
         ([(DEAL,), (PULL, say.Cut(3))], "a cut without a border"),
         ([(DEAL,), (PULL, BORDER, say.Cut(3)), (say.Cut(1),)], "a cut without a border"),
         ([(DEAL,), (PULL, BORDER, say.Cut(3)), (PULL, say.Cut(1))], "a cut without a border"),
-        ([(DEAL,), (PULL, BORDER, say.Cut(3)), (say.Sample(1, 3),)], "not pulled since they were dealt or cut"),
+        ([(DEAL,), (PULL, BORDER, say.Cut(3)), (say.Sample(1, 3),)], "not pulled since the last deal or cut"),
         (
             [(DEAL,), (PULL, BORDER, say.Cut(3)), (say.Narrow(0.0, 0, 1.0, 3),)],
-            "not pulled since they were dealt or cut",
+            "not pulled since the last deal or cut",
         ),
-        ([(DEAL,), (PULL, BORDER, say.Cut(3)), (say.CountTies(0.5),)], "not pulled since they were dealt or cut"),
-        ([(DEAL,), (PULL, BORDER, say.Cut(3)), (BORDER, say.Cut(1))], "not pulled since the last one"),
-        ([(DEAL,), (PULL, BORDER, BORDER, say.Cut(3))], "not pulled since the last one"),
-        ([(DEAL,), (PULL, BORDER, say.Cut(3), say.HandOver(True, 1))], "a cut whose answer nobody waits for"),
+        ([(DEAL,), (PULL, BORDER, say.Cut(3)), (say.CountTies(0.5),)], "not pulled since the last deal or cut"),
+        ([(DEAL,), (PULL, BORDER, say.Cut(3)), (BORDER, say.Cut(1))], "not pulled since the last border"),
+        ([(DEAL,), (PULL, BORDER, BORDER, say.Cut(3))], "not pulled since the last border"),
+        ([(DEAL,), (PULL, BORDER, say.Cut(3), say.HandOver(True, 1))], "a cut without an answer"),
         ([(say.Prune(1, np.array([2]), np.array([3])),), (say.HandOver(True, 1),)], "never pulled"),
     ],
 )
@@ -172,32 +172,37 @@ def changed(message, **fields):
 @pytest.mark.parametrize(
     ("question", "answer", "pulls", "said"),
     [
-        (DEAL, say.Held(5), 0, "another number of arms than were dealt"),
-        (DEAL, changed(HELD, free=("size",)), 0, "calls its numbers free"),
-        (DEAL, say.Tied(1, 1), 0, "Tied is no answer to Deal"),
-        (say.CountTies(0.5), say.Tied(4, 3), 0, "ties that cannot be"),
-        (say.CountTies(0.5), say.Tied(-1, 3), 0, "ties that cannot be"),
-        (say.CountTies(0.5), say.Tied(1, 3), 1, "another number of pulls"),
+        (DEAL, say.Held(5), 0, "a different number of arms than dealt"),
+        (DEAL, changed(HELD, free=("size",)), 0, "marks its numbers as free"),
+        (DEAL, say.Tied(1, 1), 0, "Tied is not an answer to Deal"),
+        (say.CountTies(0.5), say.Tied(4, 3), 0, "ties out of range"),
+        (say.CountTies(0.5), say.Tied(-1, 3), 0, "ties out of range"),
+        (say.CountTies(0.5), say.Tied(1, 3), 1, "a different number of pulls"),
         ((BORDER, say.Cut(4)), say.Accepted(3), 0, "more accepted arms than were settled"),
-        ((BORDER, say.Cut(4)), say.Accepted(-1), 0, "count that cannot be"),
+        ((BORDER, say.Cut(4)), say.Accepted(-1), 0, "count out of range"),
         (say.HandOver(True, 7), changed(HAND, arms=ODD - 1), 0, "arms that the agent was not dealt"),
         (say.HandOver(True, 7), changed(HAND, arms=np.full(6, 3)), 0, "arms that the agent was not dealt"),
-        (say.HandOver(True, 7), changed(HAND, arms=ODD[:5], means=np.ones(5)), 0, "another number of arms"),
-        (say.HandOver(False, 7), HAND, 0, "another number of arms than it holds"),
+        (say.HandOver(True, 7), changed(HAND, arms=ODD[:5], means=np.ones(5)), 0, "a different number of arms"),
+        (say.HandOver(False, 7), HAND, 0, "a different number of arms than held"),
         (say.HandOver(True, 7), changed(HAND, means=np.full(6, 1.5)), 0, r"outside \[0, 1\]"),
         (say.HandOver(True, 7), changed(HAND, accepted=np.array([1]), accepted_means=np.ones(1)), 0, "accepted arms"),
-        (say.Narrow(0.2, -1, 0.8, -1), say.Window(0, 7, np.full(7, 0.5)), 0, "places that the agent does not have"),
-        (say.Narrow(0.2, -1, 0.8, -1), say.Window(0, 2, np.full(3, 0.5)), 0, "more or fewer values"),
+        (say.Narrow(0.2, -1, 0.8, -1), say.Window(0, 7, np.full(7, 0.5)), 0, "positions out of range"),
+        (say.Narrow(0.2, -1, 0.8, -1), say.Window(0, 2, np.full(3, 0.5)), 0, "a different number of values"),
         (say.Narrow(0.2, -1, 0.8, -1), say.Window(0, 2, np.array([0.6, 0.5])), 0, "out of order"),
-        (say.Narrow(0.2, -1, 0.8, -1), say.Window(0, 2, np.array([0.1, 0.5])), 0, "outside of the window"),
-        (say.Pull(None, np.array([2])), say.Means(ONES[1:]), 24, "more or fewer means"),
-        (say.Pull(None, np.array([2])), say.Means(ONES), 25, "another number of pulls"),
+        (say.Narrow(0.2, -1, 0.8, -1), say.Window(0, 2, np.array([0.1, 0.5])), 0, "outside the window"),
+        (say.Pull(None, np.array([2])), say.Means(ONES[1:]), 24, "a different number of means"),
+        (say.Pull(None, np.array([2])), say.Means(ONES), 25, "a different number of pulls"),
         (say.Pull(None, np.array([2])), say.Means(-ONES), 24, r"outside \[0, 1\]"),
         (say.PullOpen(None, 2, 0.0), say.CoarseMeans(0, None, None), 24, "no means"),
-        (say.PullOpen(None, 2, 0.0), say.CoarseMeans(0, None, ONES[1:]), 24, "more or fewer means"),
+        (say.PullOpen(None, 2, 0.0), say.CoarseMeans(0, None, ONES[1:]), 24, "a different number of means"),
         (say.PullOpen(None, 2, 0.0), say.CoarseMeans(2, Packed.of(np.full(N, 3), 3), None), 24, r"outside \[0, 1\]"),
-        (say.PullOpen(None, 2, 0.0), say.CoarseMeans(2, Packed.of(np.full(5, 1), 2), None), 24, "more or fewer"),
-        (say.PullOpen(None, 2, 0.0), say.CoarseMeans(2, Packed.of(np.full(N, 1), 9), None), 24, "another way"),
+        (
+            say.PullOpen(None, 2, 0.0),
+            say.CoarseMeans(2, Packed.of(np.full(5, 1), 2), None),
+            24,
+            "a different number of means",
+        ),
+        (say.PullOpen(None, 2, 0.0), say.CoarseMeans(2, Packed.of(np.full(N, 1), 9), None), 24, "the wrong width"),
     ],
 )
 def test_an_answer_that_no_agent_would_give_is_refused_and_changes_nothing(state, question, answer, pulls, said):

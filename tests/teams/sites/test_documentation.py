@@ -35,7 +35,7 @@ def test_the_three_commands_work_as_they_stand_and_are_told_apart_from_a_new_run
     )
     assert re.search(r"│ +1 │ f +│", ended.stdout)
     assert "The best 1 of 6 arms by frugal-top, 2 agents, seed 7" in ended.stdout
-    assert "bytes crossed" in ended.stdout
+    assert "bytes sent and received" in ended.stdout
     assert "listening on localhost:7443" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert {path.name for path in tmp_path.iterdir()} >= {"run.ctlog", "north-journal", "south-journal"}
@@ -43,9 +43,11 @@ def test_the_three_commands_work_as_they_stand_and_are_told_apart_from_a_new_run
     arguments = ["coordinate", "run.toml", "--listen", "localhost:0", "--cert", "certs/coordinator.pem"]
     again = CliRunner().invoke(app, arguments)
     assert again.exit_code == 0
-    assert "run.ctlog holds a finished run: no site is asked (use a different --log for a new run)" in again.stderr
+    assert (
+        "run.ctlog holds a finished run, so no site is contacted (use a different --log for a new run)" in again.stderr
+    )
     assert re.search(r"│ +1 │ f +│", again.stdout)
-    assert "\n0 bytes crossed, 0 requests were repeated" in again.stdout  # this process asked nobody
+    assert "\n0 bytes sent and received, 0 requests repeated" in again.stdout  # this process asked nobody
 
 
 def test_every_key_of_a_run_file_is_on_the_page():

@@ -49,7 +49,7 @@ def test_the_id_of_a_run_is_32_digits_or_the_site_leaves(joined, tmp_path, run):
 
     ended = joined(talk)
     assert ended.exit_code == 1
-    assert ended.output == "error: not a frame of a coordinator\n"
+    assert ended.output == "error: the coordinator sent a malformed frame\n"
     assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"means.txt"}
 
 
@@ -69,7 +69,7 @@ def test_a_question_that_is_no_message_is_declined_without_quoting_it(joined, me
 
     ended = joined(talk)
     assert ended.exit_code == 1
-    assert ended.output.splitlines()[1:] == ["error: the coordinator sent a question that is not a message"]
+    assert ended.output.splitlines()[1:] == ["error: the coordinator sent a request that is not a valid message"]
     assert said == [Declined("request")]
 
 
@@ -86,5 +86,5 @@ def test_a_question_out_of_turn_is_declined_and_ends_the_site_in_one_line(joined
 
     ended = joined(talk)
     assert ended.exit_code == 1
-    assert ended.output.splitlines()[1:] == ["error: the coordinator asked for what cannot be: a cut without a border"]
+    assert ended.output.splitlines()[1:] == ["error: the coordinator sent an invalid request: a cut without a border"]
     assert said[1:] == [Declined("request")]

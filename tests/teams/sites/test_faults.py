@@ -61,12 +61,12 @@ def test_a_frozen_site_is_noticed_and_goes_on_when_it_thaws(trial, algorithm, fr
     run.start_all()
     run.wait_for_the_middle()
     run.send("site1", signal.SIGSTOP)
-    run.wait_until_said("coordinator", "site1 is gone")
+    run.wait_until_said("coordinator", "site site1 disconnected")
     time.sleep(30 if fresh else 0)
     run.send("site1", signal.SIGCONT)
     run.go_on()
     run.check(run.result())
-    assert "site1 is back" in run.said("coordinator")
+    assert "site site1 reconnected" in run.said("coordinator")
 
 
 @pytest.mark.parametrize(("algorithm", "fresh"), [("collab-top-iid", False), *LONG])
@@ -78,7 +78,7 @@ def test_a_link_that_is_cut_in_the_middle_of_a_pull_and_healed_loses_nothing(tri
     run.start_site(1, port=link.port)
     run.wait_for_the_middle()
     link.cut()
-    run.wait_until_said("coordinator", "site1 is gone")
+    run.wait_until_said("coordinator", "site site1 disconnected")
     time.sleep(20 if fresh else 0.5)
     link.heal()
     run.go_on()
@@ -141,14 +141,14 @@ def test_ctrl_c_in_the_wait_for_a_site_at_the_end_is_130_and_the_answer_is_in_th
     run._wait("site1", lambda: sent.exists() and '"Answer"' in sent.read_text(), "answer")
     run.wait_until_idle("site1")
     run.kill("site1")
-    run.wait_until_said("coordinator", "site1 is gone")
+    run.wait_until_said("coordinator", "site site1 disconnected")
     run.go_on()
     run._wait("coordinator", lambda: is_finished(tmp_path / "run.ctlog"), "answer in the log")
     run.send("coordinator", signal.SIGINT)
     assert run.running["coordinator"].wait(20) == 130
     said = run.said("coordinator").splitlines()
     assert said[-1] == "error: interrupted: run the same command again to continue"
-    assert all(re.match("listening on|site[01] is|error: ", line) for line in said), said
+    assert all(re.match("listening on|site site[01] |error: ", line) for line in said), said
     del run.running["site1"]
     run.start_coordinator()
     run.check(run.result())
@@ -164,7 +164,7 @@ def test_a_site_that_lost_its_journal_is_turned_away_and_counts_as_gone(trial):
     assert run.running["site0"].wait(60) == 1
     assert "the journal is missing or too old" in run.said("site0")
     assert run.running["coordinator"].wait(60) == 1
-    assert "site site0 has been gone for 1 s; when it is back" in run.said("coordinator")
+    assert "site site0 has been disconnected for 1 s: start the run again" in run.said("coordinator")
 
 
 def test_a_coordinator_that_lost_its_log_has_another_run_and_no_site_goes_on_with_it(trial):
@@ -177,7 +177,7 @@ def test_a_coordinator_that_lost_its_log_has_another_run_and_no_site_goes_on_wit
     run.start_coordinator()
     for name in ("site0", "site1"):
         assert run.running[name].wait(60) == 1
-        assert "turned away by the coordinator: it has another run" in run.said(name)
+        assert "rejected by the coordinator: it has a different run" in run.said(name)
 
 
 FAILS = """

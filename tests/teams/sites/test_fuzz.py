@@ -47,7 +47,7 @@ COUNT = 5_000
 PARTS = [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, 21))]
 ROOM = 100_000
 """A horizon with room for questions that nobody planned."""
-VISITOR = SiteClient("localhost:1", None, some_arms(), None, None, 2, "", 1.0, 1.0, None)
+CLIENT = SiteClient("localhost:1", None, some_arms(), None, None, 2, "", 1.0, 1.0, None)
 
 
 # -- what becomes of bytes that arrive
@@ -105,7 +105,7 @@ class Site:
             if isinstance(frame, Ask):
                 sealed = frame.request
                 if (sealed.epoch, sealed.agent) != (LIFE, self.agent.number):
-                    raise ProtocolError("a request to an agent or a life that is not ours")
+                    raise ProtocolError("a request for a different site")
                 request = sealed.open()
                 self.agent.state.check_request(request)
         except ProtocolError:
@@ -113,7 +113,7 @@ class Site:
             return
         self.counts["taken"] += 1
         if isinstance(frame, Welcome):
-            VISITOR._objection(frame)
+            CLIENT._objection(frame)
         if isinstance(frame, Ask):
             self._answer(request)
             self.counts[type(request.messages[-1])] += 1

@@ -95,7 +95,7 @@ BORDER = say.Border(0.6, 0.5, 2)
 
 
 @pytest.mark.parametrize(
-    ("accepted", "said"), [(3, "more accepted arms than are good"), (0, "more good arms kept than were to be kept")]
+    ("accepted", "said"), [(3, "more accepted arms than are above the border"), (0, "too few accepted arms")]
 )
 def test_a_site_accepts_of_its_arms_those_that_the_border_calls_good(accepted, said):
     state = PublicState(0, Problem(n=12, m=2, agents=2, horizon=100))

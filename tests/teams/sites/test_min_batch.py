@@ -40,7 +40,7 @@ def test_the_fewest_pulls_behind_a_mean_are_found_in_every_kind_of_question(mess
 
 def test_a_schedule_that_needs_smaller_batches_is_declined_before_anything_is_pulled(certs, tmp_path):
     team = ThreadSites(certs, min_batch=50, joins={"audit": tmp_path / "sent.jsonl"})
-    with pytest.raises(ct.SiteError, match=r"site0 does not take part: the schedule asks for a mean over \d+ pulls"):
+    with pytest.raises(ct.SiteError, match=r"site0 declined to take part: the schedule has a batch of size \d+"):
         ct.identify(ARMS, 20, agents=1, horizon=60_000, algorithm="collab-top-iid", seed=5, team=team)
     assert "min_batch is 50" in str(team.errors[0])
     assert [line["frame"] for line in sent(tmp_path / "sent.jsonl")] == ["Hello", "Declined"]
@@ -55,9 +55,9 @@ def test_both_commands_say_so_at_the_start(certs, tmp_path):
     finally:
         run.stop()
     assert run.pulls_made("site0") == []
-    assert "error: site site0 does not take part: the schedule asks for a mean over 1 pulls" in run.said("coordinator")
-    said = "does not take part: the schedule of collab-top-iid at horizon 500 asks for a mean over 1 pulls"
-    assert f"{said}, and min_batch is 5: another horizon may do" in run.said("site0")
+    assert "error: site site0 declined to take part: the schedule has a batch of size 1" in run.said("coordinator")
+    said = "declined to take part: the schedule of collab-top-iid at horizon 500 has a batch of size 1"
+    assert f"{said}, but min_batch is 5: try a different horizon" in run.said("site0")
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ class Shrinking(ct.Algorithm):
 def test_what_could_not_be_rehearsed_is_refused_when_it_is_asked(certs, tmp_path):
     team = ThreadSites(certs, min_batch=5, joins={"audit": tmp_path / "sent.jsonl"})
     run = {"m": 1, "agents": 1, "horizon": 100, "algorithm": Shrinking(), "seed": 1}
-    with pytest.raises(ct.SiteError, match="site0 stopped taking part: the schedule asks for a mean over 3 pulls"):
+    with pytest.raises(ct.SiteError, match="site0 stopped taking part: the schedule has a batch of size 3"):
         ct.identify(ct.BernoulliArms([0.9, 0.1]), **run, team=team)
-    assert "a mean over 3 pulls was asked for, and min_batch is 5" in str(team.errors[0])
+    assert "a batch of size 3 was requested, but min_batch is 5" in str(team.errors[0])
     lines = sent(tmp_path / "sent.jsonl")
     assert [line["frame"] for line in lines] == ["Hello", "Ready", "Answer", "Declined"]
     assert [line["pulls"] for line in lines if line["frame"] == "Answer"] == [16]

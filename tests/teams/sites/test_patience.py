@@ -95,7 +95,7 @@ def test_a_site_cannot_put_off_the_end_of_its_time_by_coming_back(certs):
             with suppress(AssertionError, grpc.RpcError), late.connected(team):  # until nobody listens any more
                 late.is_ready()
                 late.peer.read()
-    assert str(outcome[0]) == "site site1 gave no answer in 2 s"
+    assert str(outcome[0]) == "site site1 did not answer within 2 s"
 
 
 @pytest.mark.parametrize("failed", [Failed(1, 1, 0), Declined("request", 0)], ids=["a failed pull", "a refusal"])

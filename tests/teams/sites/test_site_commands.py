@@ -45,14 +45,14 @@ def run_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (GOOD + "colour = 3", "unknown field `colour` (known are m, sites, arms"),
+        (GOOD + "colour = 3", "unknown field `colour` (the keys are m, sites, arms"),
         (GOOD.replace("m = 1", 'm = "one"'), "Expected `int`, got `str` - at `$.m`"),
         (GOOD.replace("m = 1\n", ""), "missing required field `m`"),
         (GOOD + 'on_lost = "cry"', "'cry'"),
-        ("m = ", "not TOML"),
+        ("m = ", "invalid TOML"),
         (GOOD.replace('"north"', '"no/rth"'), "site is 'no/rth', but a name of"),
         (GOOD.replace('"north"', '"south"'), "the same name twice"),
-        (GOOD.replace('"north"', '"authority"'), "choose another"),
+        (GOOD.replace('"north"', '"authority"'), "choose a different name"),
         (
             GOOD.replace("agents = 2", "agents = 0"),
             "the number of agents of site 'south' is 0, but a whole number of at",
@@ -84,13 +84,13 @@ def test_wrong_input_is_one_line_and_code_2(run_file, certs, tmp_path):
     cert, means = certs / "coordinator.pem", tmp_path / "means.txt"
     means.write_text("0.5\n0.6\n")
     assert "no such file" in line_of(run("coordinate", tmp_path / "absent.toml", "--cert", cert))
-    assert "collabtop certs makes what is needed" in line_of(run("coordinate", good, "--cert", "absent.pem"))
+    assert "collabtop certs makes the files" in line_of(run("coordinate", good, "--cert", "absent.pem"))
     assert "listen is 'here'" in line_of(run("coordinate", good, "--cert", cert, "--listen", "here"))
     both = run_file(GOOD + 'labels = ["a", "b", "c"]')
     assert "exactly one of arms" in line_of(run("coordinate", both, "--cert", cert, "--listen", "localhost:0"))
     join = ("join", "localhost:7443", "--site", "site0", "--cert", certs / "site0.pem")
     assert "exactly one of --arms and --means" in line_of(run(*join))
-    assert "no certificate in PEM form" in line_of(
+    assert "not a certificate in PEM format" in line_of(
         run("join", "localhost:1", "--site", "x", "--cert", good, "--means", means)
     )
     assert "--min-batch is 0" in line_of(run(*join, "--means", means, "--min-batch", 0))
@@ -140,7 +140,7 @@ def test_sites_that_do_not_come_are_named(run_file, certs):
     assert ended.exit_code == 1
     listening, *last = ended.stderr.splitlines()
     assert re.fullmatch(r"listening on localhost:[1-9]\d*", listening)
-    assert last == ["error: 2 of 2 sites did not come within 0.5 s: north, south"]
+    assert last == ["error: 2 of 2 sites did not connect within 0.5 s: north, south"]
 
 
 def test_a_site_without_a_coordinator_gives_up(certs, tmp_path):
@@ -149,8 +149,8 @@ def test_a_site_without_a_coordinator_gives_up(certs, tmp_path):
     ended = run(*join, "--give-up", 0.3)
     assert ended.exit_code == 1
     assert ended.stderr.splitlines() == [
-        "nobody listens there; trying again",  # once, however often it tries
-        "error: no coordinator at localhost:1 for 0.3 s: nobody listens there",
+        "connection refused; retrying",  # once, however often it tries
+        "error: no coordinator at localhost:1 for 0.3 s: connection refused",
     ]
 
 

@@ -63,6 +63,6 @@ def test_a_site_that_is_lost_is_in_the_log_from_its_coming_to_its_loss(certs, tm
 
 
 def test_where_the_run_fails_the_last_word_is_that_the_site_is_away(certs, tmp_path):
-    with pytest.raises(ct.SiteError, match="site site1 has been gone"):
+    with pytest.raises(ct.SiteError, match="site site1 has been disconnected"):
         run(certs, tmp_path / "run.ctlog", on_lost="fail")
     assert notes(tmp_path / "run.ctlog", 2) == ["away", "here", "away"]

@@ -47,10 +47,10 @@ def test_a_free_port_is_taken_when_it_is_asked_for_and_given_back(certs):
     first = team(0)
     second = team(first.port)
     assert first.port == second.port > 0
-    with pytest.raises(ct.InputError, match="nothing can listen there: is the port in use"):
+    with pytest.raises(ct.InputError, match="that address cannot be used: is the port in use"):
         run(second)
     first.close()
-    with pytest.raises(ct.SiteError, match="did not come"):
+    with pytest.raises(ct.SiteError, match="did not connect"):
         run(second)
 
 
@@ -72,7 +72,7 @@ def test_with_the_port_is_given_back_whatever_was_refused(certs, left_behind):
         assert left_behind() == ["collabtop coordinator"]
     assert left_behind() == []
     again = ct.SitesTeam(["site0"], listen=f"localhost:{team.port}", **settings)
-    with pytest.raises(ct.SiteError, match="did not come"):
+    with pytest.raises(ct.SiteError, match="did not connect"):
         ct.identify(ct.RemoteArms(3), 1, agents=1, horizon=30, seed=1, team=again)
 
 

@@ -28,8 +28,8 @@ def statements(draw):
 
 def told(values, statement):
     if statement[0] == "shown":
-        return values.shown(*statement[1:])
-    return values.split(*statement[1:3], equal_below=statement[3])
+        return values.with_values(*statement[1:])
+    return values.with_split(*statement[1:3], equal_below=statement[3])
 
 
 def is_true(keys, statement):
