@@ -1,4 +1,4 @@
-"""Every algorithm's questions and answers pass the checks of both sides; what is changed in them does not."""
+"""The requests and answers of every algorithm are valid for both sides; changed ones are rejected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from collabtop.testing import check_team
 
 
 class CheckedTeam(ct.LocalTeam):
-    """A local team that looks at every message as a coordinator and a site do."""
+    """A local team that checks every message as a coordinator and a site do."""
 
     def open(self, arms, setup, recorder):
         super().open(arms, setup, recorder)
@@ -41,7 +41,7 @@ FEW = ["collab-top-iid", "frugal-top", "frugal-top-noniid", "confident-top"]  # 
 
 
 @pytest.mark.parametrize("algorithms", [FEW, pytest.param(None, marks=pytest.mark.long)], ids=["few", "all"])
-def test_all_that_algorithms_ask_and_agents_answer_is_let_through(algorithms):
+def test_the_messages_of_all_algorithms_are_valid(algorithms):
     check_team(CheckedTeam, algorithms=algorithms)
 
 
@@ -63,7 +63,7 @@ def as_messages(question):
 
 @pytest.fixture
 def state():
-    """An agent that holds six arms and has pulled each four times."""
+    """The state of an agent that holds six arms and has pulled each of them four times."""
     state = PublicState(0, PROBLEM)
     state.check_reply(asked(DEAL), Reply(0, 1, 0, HELD))
     question = asked(say.PullHand(4), say.Sample(3, 6), number=2)
@@ -74,7 +74,7 @@ def state():
 
 
 @pytest.mark.parametrize(
-    ("question", "said"),
+    ("question", "error"),
     [
         (say.Pull(np.array([0, N]), np.array([1])), "unknown or repeated arms"),
         (say.Pull(np.array([-1]), np.array([1])), "unknown or repeated arms"),
@@ -96,25 +96,25 @@ def state():
         (say.Held(3), "without a question"),
     ],
 )
-def test_a_question_that_no_coordinator_would_ask_is_refused(state, question, said):
-    with pytest.raises(ProtocolError, match=said):
+def test_an_invalid_request_is_rejected(state, question, error):
+    with pytest.raises(ProtocolError, match=error):
         state.check_request(asked(*as_messages(question), number=3))
 
 
-def test_questions_to_others_old_ones_and_empty_ones_are_refused(state):
-    for request, said in (
+def test_requests_for_other_agents_old_ones_and_empty_ones_are_rejected(state):
+    for request, error in (
         (asked(say.CountTies(0.5), agent=1, number=3), "a different agent"),
         (asked(say.CountTies(0.5), number=2), "answered before"),
         (asked(number=3), "no messages or too many"),
         (asked(*[say.PullHand(1)] * 20, say.CountTies(0.5), number=3), "no messages or too many"),
         (asked(say.Means(ONES), say.CountTies(0.5), number=3), "Means is not a request"),
     ):
-        with pytest.raises(ProtocolError, match=said):
+        with pytest.raises(ProtocolError, match=error):
             state.check_request(request)
 
 
 @pytest.mark.parametrize(
-    ("questions", "said"),
+    ("questions", "error"),
     [
         ([(DEAL,), (say.CountTies(0.5),)], "not pulled since the last deal"),
         ([(DEAL,), (PULL, say.Cut(3))], "a cut without a border"),
@@ -132,28 +132,28 @@ def test_questions_to_others_old_ones_and_empty_ones_are_refused(state):
         ([(say.Prune(1, np.array([2]), np.array([3])),), (say.HandOver(True, 1),)], "never pulled"),
     ],
 )
-def test_a_question_out_of_turn_is_refused_before_the_agent_sees_it(questions, said):
-    """An agent has nothing to look it up in: to ask it would end a site with a traceback."""
-    agent = an_agent()
+def test_a_request_out_of_order_is_rejected_before_the_agent_sees_it(questions, error):
+    """An agent would raise an arbitrary error: the site would end with a traceback."""
+    agent = make_agent()
     for number, messages in enumerate(questions[:-1], 1):
         agent.answer(asked(*messages, number=number))
     before = dict(vars(agent.state))
-    with pytest.raises(ProtocolError, match=said):
+    with pytest.raises(ProtocolError, match=error):
         agent.answer(asked(*questions[-1], number=len(questions)))
     assert vars(agent.state) == before
 
 
-def an_agent():
-    """Agent 0 as a site has it."""
+def make_agent():
+    """Agent 0 of a site."""
     arms = ct.BernoulliArms(np.linspace(0, 1, N))
     return JournalledAgent(Agent(0, arms, Setup(PROBLEM, seed=1)), PublicState(0, PROBLEM), 1, None)
 
 
-def test_a_hand_dealt_anew_or_pruned_beside_it_begins_afresh():
-    agent = an_agent()
+def test_a_new_hand_and_a_pruned_hand_are_independent_of_the_last_hand():
+    agent = make_agent()
     for number, messages in enumerate([(DEAL,), (PULL, BORDER, say.Cut(0)), (DEAL,)], 1):
         agent.answer(asked(*messages, number=number))
-    # Arms accepted from the old hand are none of the new one's, and those of a pruned hand are not held.
+    # Accepted arms of the old hand do not belong to the new one, and arms of a pruned hand are not held.
     pruned = agent.answer(asked(say.Prune(1, np.array([2]), np.array([3])), number=4)).answer
     assert len(pruned.arms) == 2
     hand = agent.answer(asked(PULL, say.HandOver(True, 1), number=5)).answer
@@ -170,7 +170,7 @@ def changed(message, **fields):
 
 
 @pytest.mark.parametrize(
-    ("question", "answer", "pulls", "said"),
+    ("question", "answer", "pulls", "error"),
     [
         (DEAL, say.Held(5), 0, "a different number of arms than dealt"),
         (DEAL, changed(HELD, free=("size",)), 0, "marks its numbers as free"),
@@ -205,8 +205,8 @@ def changed(message, **fields):
         (say.PullOpen(None, 2, 0.0), say.CoarseMeans(2, Packed.of(np.full(N, 1), 9), None), 24, "the wrong width"),
     ],
 )
-def test_an_answer_that_no_agent_would_give_is_refused_and_changes_nothing(state, question, answer, pulls, said):
+def test_an_invalid_answer_is_rejected_and_changes_nothing(state, question, answer, pulls, error):
     before = dict(vars(state))
-    with pytest.raises(ProtocolError, match=said):
+    with pytest.raises(ProtocolError, match=error):
         state.check_reply(asked(*as_messages(question), number=3), Reply(0, 3, pulls, answer))
     assert vars(state) == before
