@@ -79,6 +79,11 @@ def test_a_valid_run_file_is_read(run_file):
     assert settings.on_lost == "fail"
 
 
+def test_heterogeneous_arms_differ_between_sites(run_file):
+    assert read_run(run_file(GOOD)).remote_arms(3).iid
+    assert read_run(run_file(GOOD + "heterogeneous = true")).remote_arms(3).agents == 3
+
+
 def test_wrong_input_is_one_line_and_code_2(run_file, certs, tmp_path):
     good = run_file(GOOD)
     cert, means = certs / "coordinator.pem", tmp_path / "means.txt"
