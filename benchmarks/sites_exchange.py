@@ -52,46 +52,36 @@ def measure(agents: int, exchanges: int) -> tuple[float, float, float]:
     arms = ct.RemoteArms(2)
     coordinator = Coordinator(team, Setup(ct.Problem(2, 1, agents, 100 * exchanges + 1_000), seed=1))
     coordinator.open(arms)
-    sites = [
-        subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                JOIN,
-                folder,
-                str(proxy.port),
-                str(first),
-                str(min(agents, first + SITES_PER_PROCESS)),
-            ]
-        )
-        for first in range(0, agents, SITES_PER_PROCESS)
-    ]
+    sites = []
+    for first in range(0, agents, SITES_PER_PROCESS):
+        numbers = proxy.port, first, min(agents, first + SITES_PER_PROCESS)
+        sites.append(subprocess.Popen([sys.executable, "-c", JOIN, folder, *map(str, numbers)]))
     try:
         question = Pull(np.array([0, 1]), np.array([5]))
         for _ in range(5):  # until all sites have joined and are warm
             coordinator.ask_all(question, Means)
-        before, on_wire, seconds = team.transport_stats().bytes, proxy.bytes, []
+        messages_before, wire_before, seconds = team.transport_stats().bytes, proxy.bytes, []
         for _ in range(exchanges):
             began = time.perf_counter()
             coordinator.ask_all(question, Means)
             seconds.append(time.perf_counter() - began)
-        given = team.transport_stats().bytes - before
+        message_bytes = team.transport_stats().bytes - messages_before
         time.sleep(0.2)
-        crossed = proxy.bytes - on_wire
+        wire_bytes = proxy.bytes - wire_before
         team.finish()
     finally:
         team.close()
         for site in sites:
             site.wait(30)
         proxy.close()
-    return 1000 * statistics.median(seconds), given / exchanges, crossed / exchanges
+    return 1000 * statistics.median(seconds), message_bytes / exchanges, wire_bytes / exchanges
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--exchanges", type=int, default=200)
     exchanges = parser.parse_args().exchanges
-    print("| sites | ms per exchange | bytes per exchange | on the wire | bytes per agent | on the wire |")
+    print("| sites | ms per exchange | bytes per exchange | with TLS | bytes per agent | with TLS |")
     print("| --- | --- | --- | --- | --- | --- |")
     for agents in (2, 10, 50):
         milliseconds, sent, on_wire = measure(agents, exchanges)

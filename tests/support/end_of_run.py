@@ -1,4 +1,4 @@
-"""A run of two sites, one of which is gone when the answer is found."""
+"""A run with two sites, one of which is disconnected when the answer is found."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ RUN = {"m": 1, "agents": 2, "horizon": 60, "algorithm": "uniform", "seed": 1}
 
 
 class LastToAnswer(ct.BernoulliArms):
-    """Arms of a site that answers when another one has answered, and has lost its connection after that."""
+    """Arms of site 0, which answers only after site 1 has answered and lost its connection."""
 
-    def __init__(self, team, link, gone, heal_after):
+    def __init__(self, team, link, disconnected, heal_after):
         super().__init__(MEANS)
-        self.team, self.link, self.gone, self.heal_after = team, link, gone, heal_after
+        self.team, self.link, self.disconnected, self.heal_after = team, link, disconnected, heal_after
 
     def pull(self, arms, times, draws):
-        while self.team._server._states[1].last < 1:
+        while self.team._server._states[1].last_request < 1:
             time.sleep(0.01)
         self.link.cut()
-        assert self.gone.wait(30)
+        assert self.disconnected.wait(30)
         if self.heal_after is not None:
             threading.Timer(self.heal_after, self.link.heal).start()
         return super().pull(arms, times, draws)
 
 
 @contextmanager
-def site1_gone_at_the_end(certs, *, heal_after=None, give_up=60):
-    """A team for `RUN` whose second site is cut off after its answer, and what becomes of its sites."""
-    gone = threading.Event()
+def site1_disconnected_at_the_end(certs, *, heal_after=None, give_up=60):
+    """Yield a team for `RUN` whose second site loses its connection after its answer, and the sites' futures."""
+    disconnected = threading.Event()
 
     def watch(event):
         if isinstance(event, SiteChanged) and (event.site, event.state) == ("site1", "gone"):
-            gone.set()
+            disconnected.set()
 
     settings = {"listen": "localhost:0", "cert": certs / "coordinator.pem", "keepalive": 0.5, "on_event": watch}
     team = ct.SitesTeam(["site0", "site1"], **settings)
     link = Proxy(team.port)
-    last = LastToAnswer(team, link, gone, heal_after)
+    last = LastToAnswer(team, link, disconnected, heal_after)
     sites = [(team.port, last, "site0"), (link.port, ct.BernoulliArms(MEANS), "site1")]
     with ThreadPoolExecutor() as pool:
         joined = [

@@ -1,4 +1,4 @@
-"""Processes that start in milliseconds: copies of one that has imported the package and done nothing else."""
+"""Processes that start in milliseconds: they are forked from one that has already imported the package."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import subprocess
 import sys
 
 FORKS = multiprocessing.get_context("forkserver")
-# Typer imports its second half when it first reads arguments (where it has no such module, nothing is lost). Not gRPC,
-# which must not be forked once it has started.
+# Typer imports `_adapters` lazily (a version without it does no harm). gRPC is not preloaded: forking it after it has
+# started is not safe.
 FORKS.set_forkserver_preload(["collabtop.cli", "typer._adapters"])
 
 
 class Forked:
-    """The command line in a process of its own, with the methods of `subprocess.Popen` that tests use."""
+    """The command line in a separate process, with the methods of `subprocess.Popen` that tests use."""
 
     def __init__(self, arguments, *, cwd, out, err, environment):
         self._process = FORKS.Process(target=_run, args=(arguments, cwd, out, err, environment), daemon=True)
         self._process.start()
         self.pid = self._process.pid
 
-    def send_signal(self, what):
-        os.kill(self._process.pid, what)
+    def send_signal(self, number):
+        os.kill(self._process.pid, number)
 
     def kill(self):
         self._process.kill()

@@ -1,4 +1,4 @@
-"""What coordinators and agents say to each other in honest runs: what fuzzers begin with."""
+"""The messages of honest runs, which fuzzers start from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collabtop.teams.sites.validation import PublicState
 
 N, AGENTS = 60, 3
 RUNS = [
-    ("frugal-top", 1, 4_000, 1),  # so few are wanted that agents prune on their own
+    ("frugal-top", 1, 4_000, 1),  # m is so small that agents prune on their own
     ("collab-top-iid", 3, 400, 0),  # few pulls, so that there are ties
     ("collab-top-iid", 3, 400, 5),
     ("collab-top-iid", 3, 1_000, 10),
@@ -23,22 +23,22 @@ RUNS = [
     ("kzz", 3, 4_000, 1),
     ("confident-top", 3, 4_000, 1),
 ]
-"""Algorithm, m, horizon and seed: every kind of message is in one of them."""
+"""Algorithm, m, horizon and seed; together they contain every kind of message."""
 
 
 class Exchange(NamedTuple):
-    """A question, its answer, and what was known of the agent before it."""
+    """A request, its reply, and the public state of the agent before it."""
 
     state: PublicState
     request: Request
     reply: Reply
 
 
-class _Listening(ct.LocalTeam):
+class _RecordingTeam(ct.LocalTeam):
     def open(self, arms, setup, recorder):
         super().open(arms, setup, recorder)
         self.setup = setup
-        self.heard = [[] for _ in range(setup.problem.agents)]
+        self.exchanges = [[] for _ in range(setup.problem.agents)]
         self.states = [PublicState(agent, setup.problem) for agent in range(setup.problem.agents)]
 
     def deliver(self, requests):
@@ -47,27 +47,27 @@ class _Listening(ct.LocalTeam):
             before = self.states[request.agent]
             self.states[request.agent] = before._copy()
             self.states[request.agent].check_reply(request, reply)
-            self.heard[request.agent].append(Exchange(before, request, reply))
+            self.exchanges[request.agent].append(Exchange(before, request, reply))
         return replies
 
 
-def some_arms() -> ct.Arms:
-    """Arms that cost nothing to pull."""
+def simulated_arms() -> ct.Arms:
+    """The arms of all honest runs."""
     return ct.BernoulliArms(np.random.default_rng(2).integers(1, 9, N) / 10)
 
 
 @cache
 def conversations() -> list[tuple[Setup, list[Exchange]]]:
-    """All exchanges of each agent, in runs with every kind of message."""
-    found = []
+    """The setup and exchanges of each agent in each run."""
+    conversations = []
     for algorithm, m, horizon, seed in RUNS:
-        team = _Listening()
-        ct.identify(some_arms(), m, agents=AGENTS, horizon=horizon, algorithm=algorithm, seed=seed, team=team)
-        found += [(team.setup, heard) for heard in team.heard]
-    return found
+        team = _RecordingTeam()
+        ct.identify(simulated_arms(), m, agents=AGENTS, horizon=horizon, algorithm=algorithm, seed=seed, team=team)
+        conversations += [(team.setup, exchanges) for exchanges in team.exchanges]
+    return conversations
 
 
 @cache
 def exchanges() -> list[Exchange]:
-    """All exchanges of all conversations."""
-    return [exchange for _, heard in conversations() for exchange in heard]
+    """The exchanges of all conversations."""
+    return [exchange for _, exchanges in conversations() for exchange in exchanges]

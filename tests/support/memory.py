@@ -1,4 +1,4 @@
-"""How much memory a process has."""
+"""The memory use of a process."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import resource
 from pathlib import Path
 
 
-def held_now(process="self"):
-    """Bytes of memory that a process has now; of this one, after all that can be given back was."""
+def resident_bytes(process="self"):
+    """The resident memory of a process in bytes; for this process, free memory is released first."""
     if process == "self":
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)

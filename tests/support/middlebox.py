@@ -1,4 +1,4 @@
-"""A man in the middle with all keys: passes frames on twice, late and in another order."""
+"""A man in the middle with all keys, which repeats, delays and reorders frames."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ import random
 import grpc
 import grpc.aio
 
+from collabtop.arms.event_loop import EventLoopThread
 from collabtop.teams.sites.frames import Answer, Ask, Joiner, encode, pieces, read_from_coordinator, read_from_site
-from collabtop.teams.sites.loops import LoopThread
 from collabtop.teams.sites.port import METHOD, SERVICE
 from collabtop.teams.sites.tls import read_files
 
 
 class Middlebox:
-    """Listens as the coordinator, dials as the site, and disorders questions and answers in between."""
+    """Poses as the coordinator to the site and as the site to the coordinator; reorders requests and answers."""
 
     def __init__(self, target_port, certs, site, seed):
         self.target, self.rng = target_port, random.Random(seed)
-        self.ours, self.theirs = read_files(certs / "coordinator.pem"), read_files(certs / f"{site}.pem")
+        self.coordinator_files = read_files(certs / "coordinator.pem")
+        self.site_files = read_files(certs / f"{site}.pem")
         self.repeats = 0
-        self.loop = LoopThread("middlebox")
+        self.loop = EventLoopThread("middlebox")
         self.port = self.loop.run(self._start())
 
     def close(self):
@@ -32,26 +33,26 @@ class Middlebox:
         self.server = grpc.aio.server()
         handler = grpc.stream_stream_rpc_method_handler(self._serve)
         self.server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),))
-        files = self.ours
+        files = self.coordinator_files
         credentials = grpc.ssl_server_credentials([(files.key, files.certificate)], files.authority, True)
         port = self.server.add_secure_port("localhost:0", credentials)
         await self.server.start()
         return port
 
     async def _serve(self, _, context):
-        files = self.theirs
+        files = self.site_files
         credentials = grpc.ssl_channel_credentials(files.authority, files.key, files.certificate)
         async with grpc.aio.secure_channel(f"localhost:{self.target}", credentials) as channel:
             call = channel.stream_stream(f"/{SERVICE}/{METHOD}")()
-            up = asyncio.ensure_future(self._pass(context.read, call.write, read_from_site, Answer))
-            down = asyncio.ensure_future(self._pass(call.read, context.write, read_from_coordinator, Ask))
+            up = asyncio.ensure_future(self._forward(context.read, call.write, read_from_site, Answer))
+            down = asyncio.ensure_future(self._forward(call.read, context.write, read_from_coordinator, Ask))
             await asyncio.wait([up, down], return_when=asyncio.FIRST_COMPLETED)
             for task in (up, down):
                 task.cancel()
             call.cancel()
 
-    async def _pass(self, read, write, decode, disordered):
-        joiner, sending, late = Joiner(1 << 24), asyncio.Lock(), set()
+    async def _forward(self, read, write, decode, reordered):
+        joiner, sending, tasks = Joiner(1 << 24), asyncio.Lock(), set()
 
         async def send(frame, delay):
             await asyncio.sleep(delay)
@@ -65,10 +66,10 @@ class Middlebox:
             if whole is None:
                 continue
             frame = decode(whole)
-            if not isinstance(frame, disordered):
+            if not isinstance(frame, reordered):
                 await send(frame, 0)
                 continue
-            # The frame, perhaps late; the same again, and an old one, each after a while of its own.
+            # The frame, sometimes repeated, sometimes with an earlier one, each with its own delay.
             copies = [frame, frame] if self.rng.random() < 0.5 else [frame]
             if earlier and self.rng.random() < 0.5:
                 copies.append(self.rng.choice(earlier))
@@ -76,5 +77,5 @@ class Middlebox:
             earlier.append(frame)
             for copy in copies:
                 task = asyncio.ensure_future(send(copy, self.rng.uniform(0, 0.02)))
-                late.add(task)
-                task.add_done_callback(late.discard)
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)

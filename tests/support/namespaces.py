@@ -1,4 +1,4 @@
-"""Hosts of the tests' own. Run as a script, in namespaces that vanish with it: eleven hosts, three runs."""
+"""Network namespaces as hosts. As a script: three runs on eleven hosts, in namespaces that end with the script."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _NEW_NETWORK = 0x40000000  # CLONE_NEWNET of <sched.h>
 
 
 def needs_namespaces():
-    """Skip a file of tests where there is nothing to make hosts with."""
+    """Skip a test module if the tools for namespaces are missing."""
     if shutil.which("ip") is None or shutil.which("unshare") is None:  # .ci/run installs both
         pytest.skip("needs ip (iproute2) and unshare (util-linux)", allow_module_level=True)
 
 
 def own_network(*more):
-    """What to put before a command for it to have a network of its own."""
+    """The words before a command that give it a separate network."""
     return ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--net", *more]
 
 
@@ -40,7 +40,7 @@ def ip(*words):
 
 
 def make_hosts():
-    # Names of network namespaces are files in /run/netns: ours are in a mount that only we see.
+    # Named network namespaces are files in /run/netns: use a private mount for them.
     for command in (
         ["mount", "--make-rprivate", "/"],
         ["mount", "-t", "tmpfs", "tmpfs", "/run"],
@@ -60,8 +60,8 @@ def make_hosts():
         ip("-n", host, "link", "set", "eth0", "up")
 
 
-def be_a_site(folder, number):
-    """Move to a host of one's own, and take part in one run after the other."""
+def run_site(folder, number):
+    """Move this process to its host and take part in all runs."""
     with Path(f"/run/netns/host{number}").open() as network:
         if ctypes.CDLL(None, use_errno=True).setns(network.fileno(), _NEW_NETWORK):
             raise OSError(ctypes.get_errno(), "setns")
@@ -76,36 +76,36 @@ def be_a_site(folder, number):
 
 
 def coordinate(folder):
-    told = {}
+    results = {}
     for algorithm, name, m, port in RUNS:
-        came, arms = set(), ct.read_arms(folder / name)
+        seen, arms = set(), ct.read_arms(folder / name)
         team = ct.SitesTeam(
             [f"site{number}" for number in range(SITES)],
             listen=f"10.77.0.1:{port}",
             cert=folder / "certs/coordinator.pem",
             wait=120,
-            on_event=lambda event, came=came: came.add(getattr(event, "site", None)),
+            on_event=lambda event, seen=seen: seen.add(getattr(event, "site", None)),
         )
         remote = ct.RemoteArms(arms.n, agents=arms.agents)
         result = ct.identify(remote, m, agents=SITES, horizon=6_000, algorithm=algorithm, seed=9, team=team)
-        told[algorithm] = {**result.to_dict(), "hosts": len(came - {None})}
-    return told
+        results[algorithm] = {**result.to_dict(), "hosts": len(seen - {None})}
+    return results
 
 
 def main():
     folder = Path(sys.argv[1])
     make_hosts()
-    # Copies of this process, which has imported the package and not started gRPC: that saves a second of a core each.
+    # Forks of this process, which has imported the package but not started gRPC, save a second of CPU time each.
     forks = multiprocessing.get_context("fork")
-    sites = [forks.Process(target=be_a_site, args=[folder, number]) for number in range(SITES)]
+    sites = [forks.Process(target=run_site, args=[folder, number]) for number in range(SITES)]
     for site in sites:
         site.start()
-    told = coordinate(folder)
+    results = coordinate(folder)
     for site in sites:
         site.join(60)
         if site.exitcode != 0:
             raise SystemExit(f"a site ended with {site.exitcode}")
-    print(json.dumps(told))
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

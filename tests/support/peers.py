@@ -1,4 +1,4 @@
-"""Peers by hand, on either side: connections whose every frame a test chooses."""
+"""Peers for tests, on either side, whose every frame the test chooses."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from collabtop.teams.sites.tls import read_files
 
 
 def wait_for_port(port, seconds=20):
-    """A refusal means something only if somebody listens."""
+    """Wait until the port is open, so that a failed connection means a rejection."""
     end = time.monotonic() + seconds
     while True:
         with socket.socket() as probe:
             if not probe.connect_ex(("127.0.0.1", port)):
                 return
-        assert time.monotonic() < end, "nobody listens"
+        assert time.monotonic() < end, "nothing listens"
         time.sleep(0.02)
 
 
 class Peer:
-    """Dials the coordinator's port and sends what it is told."""
+    """Connects to the coordinator's port and sends what the test chooses."""
 
     def __init__(self, port, credentials, seconds=20):
         wait_for_port(port, seconds)
@@ -65,21 +65,22 @@ class Peer:
         self.outbox.put(data)
 
     def read(self):
-        """The next frame, or None at the end."""
+        """The next frame, or None at the end of the stream."""
         for piece in self.call:
             whole = self.joiner.take(piece)
             if whole is not None:
                 return read_from_coordinator(whole)
         return None
 
-    def say_hello(self, arms=3):
+    def send_hello(self, arms=3):
+        """Send a valid `Hello` and return the answer."""
         self.send(Hello(1, "", id(self), arms, ""))
         return self.read()
 
-    def refused_at_the_door(self):
-        """Whether not even a frame of refusal comes back."""
+    def is_rejected_by_tls(self):
+        """Whether the connection fails before any frame is exchanged."""
         try:
-            self.say_hello()
+            self.send_hello()
         except grpc.RpcError as error:
             return error.code() == grpc.StatusCode.UNAVAILABLE
         finally:
@@ -87,8 +88,8 @@ class Peer:
         return False
 
 
-class FalseCoordinator:
-    """Has the coordinator's certificate, and says to whoever dials what `talk` makes of the frames it gets."""
+class MaliciousCoordinator:
+    """Has the coordinator's certificate, and sends the frames that `talk` yields for the frames it receives."""
 
     def __init__(self, certs, talk):
         self.talk, files = talk, read_files(certs / "coordinator.pem")

@@ -1,4 +1,4 @@
-"""Coordinators and sites as real processes, started by the installed command."""
+"""Coordinators and sites as real processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ import os, time
 candidates = [f"treatment {number}" for number in range(64)]
 pulls = 0
 
-def meanwhile(candidate):
+def hook(candidate):
     while pulls == int(os.environ["HOLD_AT"]) and not os.path.exists("go"):
         time.sleep(0.005)
 
@@ -33,16 +33,16 @@ def score(candidate, rng):
     pulls += 1
     drawn = rng.random()
     time.sleep(float(os.environ["PULL_SECONDS"]))
-    meanwhile(candidate)
+    hook(candidate)
     with open(os.environ["PULLS"], "a") as file:
         file.write(f"{candidate} {drawn!r}\\n")
     return drawn < 0.2 + 0.01 * int(candidate.split()[1])
 """
 
 HORIZONS = {"collab-top-iid": 500, "frugal-top": 130, "collab-top-noniid": 400, "kzz": 400, "uniform": 128}
-"""With two sites and 64 candidates, 128 to 400 pulls a site; the first two have local phases of 100 and 90 pulls."""
-MIDDLE = {"collab-top-iid": 57, "frugal-top": 40, "collab-top-noniid": 80, "kzz": 80}
-"""A pull that both sites make in the same exchange, which is not their first; in a local phase where there is one."""
+"""With two sites and 64 candidates: 128 to 400 pulls per site; the first two have local phases of 100 and 90 pulls."""
+HOLD_AT = {"collab-top-iid": 57, "frugal-top": 40, "collab-top-noniid": 80, "kzz": 80}
+"""The pull at which sites are held: in the same exchange, not the first, and in a local phase if there is one."""
 
 
 def score(candidate, rng):
@@ -50,13 +50,13 @@ def score(candidate, rng):
 
 
 class Trial:
-    """A run of some sites in processes of their own, in a folder of their own.
+    """A run with a coordinator and several sites, each in its own process.
 
     Args:
-        fresh: start each process by the installed command; otherwise they are copies of one that has imported the
-            package, which saves a second of a core each.
-        hold: let every site stop in the middle of its work until `go_on`, so that faults hit it there for certain.
-        meanwhile: Python code with another function of that name, which is called in every pull.
+        fresh: start each process with the installed command; otherwise they are forked from one that has imported the
+            package, which saves a second of CPU time each.
+        hold: let every site wait in the middle of its work until `release`, so that faults happen there.
+        hook: Python code that defines a different function `hook`, which is called in every pull.
     """
 
     def __init__(
@@ -68,17 +68,17 @@ class Trial:
         algorithm,
         fresh=False,
         hold=False,
-        meanwhile="",
+        hook="",
         pull_seconds=0.005,
         grace=60,
         keepalive=2,
         **settings,
     ):
         self.folder, self.certs, self.sites, self.fresh = folder, certs, sites, fresh
-        self.hold_at = MIDDLE[algorithm] if hold else 0
+        self.hold_at = HOLD_AT[algorithm] if hold else 0
         self.port, self.pull_seconds, self.keepalive = 0, pull_seconds, keepalive
-        self.running = {}
-        (folder / "study.py").write_text(MODULE + meanwhile)
+        self.processes = {}
+        (folder / "study.py").write_text(MODULE + hook)
         self.settings = {"m": 1, "horizon": HORIZONS[algorithm], "seed": 5, "algorithm": algorithm, **settings}
         names = [f"site{number}" for number in range(sites)]
         lines = {**self.settings, "labels": CANDIDATES, "sites": names, "grace": grace, "keepalive": keepalive}
@@ -90,14 +90,14 @@ class Trial:
         return ct.identify(CANDIDATES, self.settings["m"], pull=score, agents=self.sites, **run)
 
     def start_coordinator(self, *more):
-        """Start it; the first one takes any free port, later ones the same again."""
+        """Start the coordinator: the first time on any free port, later on the same port."""
         self._start(
             "coordinator",
             *("coordinate", "run.toml", "--listen", f"127.0.0.1:{self.port}", "--json"),
             *("--cert", self.certs / "coordinator.pem", *more),
         )
         if not self.port:
-            self.port = int(self.wait_until_said("coordinator", r"listening on 127\.0\.0\.1:(\d+)")[1])
+            self.port = int(self.wait_for_output("coordinator", r"listening on 127\.0\.0\.1:(\d+)")[1])
 
     def start_site(self, number, *, port=None, more=()):
         self._start(
@@ -112,7 +112,7 @@ class Trial:
         for number in range(self.sites):
             self.start_site(number)
 
-    def start_again(self, name):
+    def restart(self, name):
         self.start_coordinator() if name == "coordinator" else self.start_site(int(name[4:]))
 
     def _start(self, name, *arguments):
@@ -121,10 +121,10 @@ class Trial:
         environment = {"PULLS": str(self.pulls_file(name)), **numbers}
         out, err = self.folder / f"{name}.out", self.folder / f"{name}.err"
         if not self.fresh:
-            self.running[name] = Forked(arguments, cwd=self.folder, out=out, err=err, environment=environment)
+            self.processes[name] = Forked(arguments, cwd=self.folder, out=out, err=err, environment=environment)
             return
         with out.open("ab") as to_out, err.open("ab") as to_err:
-            self.running[name] = subprocess.Popen(
+            self.processes[name] = subprocess.Popen(
                 [COMMAND, *arguments], cwd=self.folder, stdout=to_out, stderr=to_err, env={**os.environ, **environment}
             )
 
@@ -135,25 +135,26 @@ class Trial:
         path = self.pulls_file(name)
         return path.read_text().splitlines() if path.exists() else []
 
-    def wait_for_the_middle(self):
-        """Wait until all sites are in the middle of their work."""
+    def wait_until_held(self):
+        """Wait until all sites are held in the middle of their work."""
         for number in range(self.sites):
             self.wait_for_pulls(f"site{number}", self.hold_at - 1)
 
-    def go_on(self):
+    def release(self):
+        """Let all sites continue."""
         (self.folder / "go").touch()
 
     def wait_for_pulls(self, name, count):
-        self._wait(name, lambda: len(self.pulls_made(name)) >= count, f"{count} pulls")
+        self.wait(name, lambda: len(self.pulls_made(name)) >= count, f"{count} pulls")
 
-    def wait_until_said(self, name, pattern):
-        """Wait until a process has said something, and return the match."""
-        self._wait(name, lambda: re.search(pattern, self.said(name)), pattern)
-        return re.search(pattern, self.said(name))
+    def wait_for_output(self, name, pattern):
+        """Wait until the stderr of a process matches, and return the match."""
+        self.wait(name, lambda: re.search(pattern, self.stderr(name)), pattern)
+        return re.search(pattern, self.stderr(name))
 
     def wait_until_idle(self, name):
-        """Wait until every thread of a process sleeps and goes on sleeping: what it had to send has left it."""
-        tasks, asleep = Path(f"/proc/{self.running[name].pid}/task"), 0
+        """Wait until all threads of a process have been asleep for a while: it has sent everything."""
+        tasks, asleep = Path(f"/proc/{self.processes[name].pid}/task"), 0
 
         def done():
             nonlocal asleep
@@ -161,46 +162,47 @@ class Trial:
             asleep = asleep + 1 if set(states) == {"S"} else 0
             return asleep >= 30
 
-        self._wait(name, done, "rest")
+        self.wait(name, done, "idle time")
 
-    def _wait(self, name, done, what, seconds=60):
+    def wait(self, name, done, what, seconds=60):
+        """Wait until `done()` is true, while the process runs."""
         end = time.monotonic() + seconds
         while not done():
-            assert self.running[name].poll() is None, f"{name} ended: {self.said(name)}"
-            assert time.monotonic() < end, f"{name}: no {what} in {seconds} s, only {self.said(name)}"
+            assert self.processes[name].poll() is None, f"{name} ended: {self.stderr(name)}"
+            assert time.monotonic() < end, f"{name}: no {what} in {seconds} s, stderr: {self.stderr(name)}"
             time.sleep(0.01)
 
-    def send(self, name, what):
-        self.running[name].send_signal(what)
+    def send_signal(self, name, number):
+        self.processes[name].send_signal(number)
 
     def kill(self, name):
-        self.running[name].kill()
-        self.running[name].wait()
+        self.processes[name].kill()
+        self.processes[name].wait()
 
     def result(self, seconds=120):
-        """Wait for all to end well, and return what the coordinator printed."""
+        """Wait until all processes have ended with code 0, and return the coordinator's result."""
         end = time.monotonic() + seconds
-        for name, process in self.running.items():
+        for name, process in self.processes.items():
             code = process.wait(max(0.1, end - time.monotonic()))
-            assert code == 0, f"{name} ended with {code}: {self.said(name)}"
+            assert code == 0, f"{name} ended with {code}: {self.stderr(name)}"
         return json.loads((self.folder / "coordinator.out").read_text())
 
-    def said(self, name):
+    def stderr(self, name):
         path = self.folder / f"{name}.err"
         return path.read_text() if path.exists() else ""
 
     def stop(self):
-        for process in self.running.values():
+        for process in self.processes.values():
             if process.poll() is None:
                 process.send_signal(signal.SIGCONT)
                 process.kill()
                 process.wait()
 
-    def check(self, told, *, repeated_at_most=0):
-        """The undisturbed answer and ledger, and no pull made twice but one under way at a kill."""
+    def check(self, result, *, repeated_at_most=0):
+        """Check that result and ledger are those of an undisturbed run, and that no more pulls were repeated."""
         expected = json.loads(self.expected().to_json())
-        transport = told.pop("transport")
-        assert told == expected
+        transport = result.pop("transport")
+        assert result == expected
         pulls = Counter(line for number in range(self.sites) for line in self.pulls_made(f"site{number}"))
         assert len(pulls) == expected["pulls"]
         assert sum(pulls.values()) - len(pulls) <= repeated_at_most

@@ -8,7 +8,7 @@ import collabtop as ct
 
 
 class ThreadSites(ct.SitesTeam):
-    """A team that brings its sites along: one thread a site, each with its own connection and certificate."""
+    """A team that starts its own sites: one thread per site, each with its own connection and certificate."""
 
     def __init__(self, certs, *, journals=None, min_batch=1, joins=None, **settings):
         self.certs, self.joins = certs, joins or {}

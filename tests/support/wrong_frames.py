@@ -1,4 +1,4 @@
-"""Frames that are wrong, or may be: what the fuzzer throws at a coordinator and at a site."""
+"""Frames that are probably invalid, for fuzzing a coordinator and a site."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.support.made_up_messages import junk, messages, mutated, numbers, wit
 
 RUN, LIFE = "ab" * 16, 5
 MOST = 20
-"""Frames of one example: there is a limit to what Hypothesis draws for one."""
+"""Frames per example: Hypothesis limits how much it draws for one."""
 
-_QUESTIONS_ASKED = sorted(kind.__name__ for kind in _ANSWERS)
-_TOLD = ["Deal", *sorted({kind.__name__ for kind in _QUESTIONS} - set(_QUESTIONS_ASKED))]
-_EVERY_KIND = sorted(wire.kinds())
+_QUESTION_KINDS = sorted(kind.__name__ for kind in _ANSWERS)
+_INSTRUCTION_KINDS = ["Deal", *sorted({kind.__name__ for kind in _QUESTIONS} - set(_QUESTION_KINDS))]
+_ALL_KINDS = sorted(wire.kinds())
 
-ways = st.integers(0, 9)
+choices = st.integers(0, 9)
 
 
 def _with_a_field_made_up(draw, frame) -> bytes:
@@ -35,115 +35,117 @@ def _with_a_field_made_up(draw, frame) -> bytes:
 
 
 def _sealed(draw, tag: int, envelope: list) -> bytes:
-    """A frame about one agent: its envelope is right as a rule, so that what is in it is looked at."""
-    way = draw(st.integers(0, 19))
-    if way == 0:
+    """A frame for one agent. Its envelope is mostly valid, so that the message inside is decoded."""
+    choice = draw(st.integers(0, 19))
+    if choice == 0:
         envelope[draw(st.integers(0, len(envelope) - 1))] = draw(numbers | junk)
     data = msgspec.msgpack.encode([tag, envelope])
-    return mutated(draw, data) if way == 1 else data
+    return mutated(draw, data) if choice == 1 else data
 
 
 # -- to a coordinator
 
-_OTHERS_OF_SITES = [Hello(1, "", 3, N, "ab"), Ready(LIFE, (0, 3)), Declined("batch", 1), Failed(0, 1, 2)]
+_OTHER_FRAMES_OF_SITES = [Hello(1, "", 3, N, "ab"), Ready(LIFE, (0, 3)), Declined("batch", 1), Failed(0, 1, 2)]
 
 
 @st.composite
 def _frames_of_sites(draw):
     exchange = draw(st.integers(0, len(exchanges()) - 1))
-    reply, way = exchanges()[exchange].reply, draw(ways)
-    if way == 0:
-        return exchange, _with_a_field_made_up(draw, draw(st.sampled_from(_OTHERS_OF_SITES)))
-    if way <= 3:
+    reply, choice = exchanges()[exchange].reply, draw(choices)
+    if choice == 0:
+        return exchange, _with_a_field_made_up(draw, draw(st.sampled_from(_OTHER_FRAMES_OF_SITES)))
+    if choice <= 3:
         return exchange, mutated(draw, encode(Answer(seal_reply(reply, LIFE))))
-    if way <= 6:
+    if choice <= 6:
         answer = with_one_field_made_up(draw, reply.answer)
     else:
-        answer = draw(messages(*_EVERY_KIND) if way == 7 else messages(type(reply.answer).__name__))
+        answer = draw(messages(*_ALL_KINDS) if choice == 7 else messages(type(reply.answer).__name__))
     return exchange, _sealed(draw, 7, [LIFE, reply.agent, reply.number, reply.pulls, answer])
 
 
 @st.composite
 def _first_bytes(draw):
     hello = Hello(1, "", 3, N, "")
-    way = draw(ways)
-    if way <= 2:
+    choice = draw(choices)
+    if choice <= 2:
         return draw(st.binary(max_size=300))
-    return b"\0" + (_with_a_field_made_up(draw, hello) if way <= 5 else mutated(draw, encode(hello)))
+    return b"\0" + (_with_a_field_made_up(draw, hello) if choice <= 5 else mutated(draw, encode(hello)))
 
 
 broken_hellos = _first_bytes()
-"""Pieces that come instead of a site's first one."""
+"""Pieces sent in place of a site's first one."""
 
 to_coordinator = st.lists(_frames_of_sites(), min_size=MOST, max_size=MOST)
-"""Exchanges by number, each with a frame that comes instead of its answer."""
+"""Numbers of exchanges, each with a frame in place of its answer."""
 
 
 # -- to a site
 
 
 class Talk(NamedTuple):
-    """What a coordinator says to a site: at first one of the honest conversations, up to a point, then these frames."""
+    """What a coordinator sends to a site: the start of an honest conversation, followed by these frames."""
 
     conversation: int
-    begun: int
+    """Index of the honest conversation."""
+    start: int
+    """How many of its exchanges come first."""
     frames: list[bytes]
     wrong: int
-    """How many of the frames are not the honest ones."""
+    """How many of the frames differ from the honest ones."""
 
 
 def _welcome(draw, setup: Setup) -> bytes:
-    """The description of a run with one field made up."""
-    described = msgspec.to_builtins(setup)
-    part = described["problem"] if draw(st.booleans()) else described
+    """A `Welcome` whose setup has one field made up."""
+    fields = msgspec.to_builtins(setup)
+    part = fields["problem"] if draw(st.booleans()) else fields
     name = draw(st.sampled_from(sorted(part)))
     part[name] = draw(st.sampled_from(available_algorithms()) if name == "algorithm" else numbers | junk)
-    return msgspec.msgpack.encode([2, RUN, described, [0, 1]])
+    return msgspec.msgpack.encode([2, RUN, fields, [0, 1]])
 
 
 def _other_frame(draw, setup: Setup) -> bytes:
-    way = draw(ways)
-    if way <= 4:
+    choice = draw(choices)
+    if choice <= 4:
         return _welcome(draw, setup)
-    other = (Refused("run"), Done(), Welcome(RUN, setup, (0, 1)))[way % 3]
-    return _with_a_field_made_up(draw, other) if way <= 6 else mutated(draw, encode(other))
+    other = (Refused("run"), Done(), Welcome(RUN, setup, (0, 1)))[choice % 3]
+    return _with_a_field_made_up(draw, other) if choice <= 6 else mutated(draw, encode(other))
 
 
 def _question(draw, honest: SealedRequest) -> bytes:
-    way = draw(ways)
-    if way <= 1:  # as it should be, so that the conversation gets on
+    choice = draw(choices)
+    if choice <= 1:  # unchanged, so that the conversation continues
         return encode(Ask(honest))
-    if way <= 3:
+    if choice <= 3:
         return mutated(draw, encode(Ask(honest)))
-    if way <= 6:
-        asked = list(honest.messages)
-        place = draw(st.integers(0, len(asked) - 1))
-        asked[place] = with_one_field_made_up(draw, wire.decode(asked[place]))
+    if choice <= 6:
+        request = list(honest.messages)
+        index = draw(st.integers(0, len(request) - 1))
+        request[index] = with_one_field_made_up(draw, wire.decode(request[index]))
     else:
-        asked = draw(st.lists(messages(*_TOLD), max_size=2))
-        asked.append(draw(messages(*(_EVERY_KIND if way == 7 else _QUESTIONS_ASKED))))
-    return _sealed(draw, 6, [LIFE, honest.agent, honest.number, asked])
+        request = draw(st.lists(messages(*_INSTRUCTION_KINDS), max_size=2))
+        request.append(draw(messages(*(_ALL_KINDS if choice == 7 else _QUESTION_KINDS))))
+    return _sealed(draw, 6, [LIFE, honest.agent, honest.number, request])
 
 
 @st.composite
 def _talks(draw):
     conversation = draw(st.integers(0, len(conversations()) - 1))
-    setup, heard = conversations()[conversation]
-    begun = draw(st.integers(0, len(heard) - 1))
-    agent, number = heard[0].request.agent, heard[begun].request.number
+    setup, history = conversations()[conversation]
+    start = draw(st.integers(0, len(history) - 1))
+    agent, number = history[0].request.agent, history[start].request.number
     frames, wrong = [], MOST
-    turn = begun
+    turn = start
     for step in range(MOST):
         if draw(st.integers(0, 19)) == 0:
             frames.append(_other_frame(draw, setup))
         else:
-            asked = heard[turn % len(heard)].request.messages
-            (honest,) = seal_requests([Request(agent, number + step, asked)], {agent: LIFE})
+            request = history[turn % len(history)].request.messages
+            (honest,) = seal_requests([Request(agent, number + step, request)], {agent: LIFE})
             frames.append(_question(draw, honest))
             if frames[-1] == encode(Ask(honest)):
                 turn, wrong = turn + 1, wrong - 1
-    return Talk(conversation, begun, frames, wrong)
+    return Talk(conversation, start, frames, wrong)
 
 
 to_site = _talks()
-"""Conversations, each with frames that come instead of the honest ones from some point on."""
+"""Conversations that are honest at the start."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
 from typing import Any, Protocol
 
 from collabtop.arms.calls import Outcome, Try, attempt, failed, judged
+from collabtop.arms.event_loop import EventLoopThread
 from collabtop.arms.policy import PullPolicy
 from collabtop.arms.workers import WorkerCaller
 
@@ -62,23 +62,14 @@ class LoopCaller:
 
     def __init__(self, trial: Trial, policy: PullPolicy) -> None:
         self._trial, self._policy = trial, policy
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="collabtop event loop", daemon=True)
-        self._thread.start()
+        self._loop = EventLoopThread("event loop")
 
     def call(self, one: Try) -> Outcome:
         """Run one attempt on the loop."""
         try:
-            future = asyncio.run_coroutine_threadsafe(self._attempt(one), self._loop)
-        except RuntimeError:  # the loop was closed under us
-            return Outcome(None, "was given up")
-        try:
-            return future.result()
+            return self._loop.run(self._attempt(one))
         except CancelledError:
             return Outcome(None, "was given up")
-        except BaseException:
-            future.cancel()
-            raise
 
     async def _attempt(self, one: Try) -> Outcome:
         limit = None if self._policy.time_limit is None else self._policy.time_limit * one.times
@@ -95,21 +86,7 @@ class LoopCaller:
 
     def close(self) -> None:
         """Cancel what is under way and end the loop."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=2)  # a coroutine that blocks its loop is not waited for: the thread is a daemon
-
-    def _run(self) -> None:
-        self._loop.run_forever()
-        self._loop.run_until_complete(_cancel_others())
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        self._loop.close()
-
-
-async def _cancel_others() -> None:
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+        self._loop.close(timeout=2)  # a coroutine that blocks the loop is not waited for
 
 
 async def _awaited(trial: Callable[[Try], Any], one: Try) -> Any:

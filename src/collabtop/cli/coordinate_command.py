@@ -57,7 +57,9 @@ def coordinate(
     target = None if save is None else path_to_save("--save", save)
     log = log if log is not None else file.with_suffix(".ctlog")
     if is_finished(log):
-        typer.echo(f"{log} holds a finished run: no site is asked (use a different --log for a new run)", err=True)
+        typer.echo(
+            f"{log} holds a finished run, so no site is contacted (use a different --log for a new run)", err=True
+        )
     with resumable():
         result = run_over_sites(
             settings,
@@ -83,7 +85,7 @@ def _print(result: Result) -> None:
     print_tables(result)
     transport = result.ledger.transport
     waiting = f"{transport.seconds:.1f} s of waiting, {transport.absent:.1f} s of it for absent sites"
-    typer.echo(f"{transport.bytes:,} bytes crossed, {transport.repeats} requests were repeated, {waiting}")
+    typer.echo(f"{transport.bytes:,} bytes sent and received, {transport.repeats} requests repeated, {waiting}")
 
 
 def _show(event: Event) -> None:
@@ -91,5 +93,8 @@ def _show(event: Event) -> None:
     if isinstance(event, Listening):
         typer.echo(f"listening on {event.address}", err=True)
     if isinstance(event, SiteChanged):
-        missing = f"; waiting for {', '.join(event.missing)}" if event.missing else "; all are here"
-        typer.echo(f"{event.site} is {event.state}{missing}", err=True)
+        missing = f"waiting for {', '.join(event.missing)}" if event.missing else "all sites are connected"
+        typer.echo(f"site {event.site} {_CHANGES[event.state]}; {missing}", err=True)
+
+
+_CHANGES = {"here": "connected", "gone": "disconnected", "back": "reconnected", "lost": "is lost"}

@@ -1,4 +1,4 @@
-"""A run over sites, from a TOML file: every key known and checked before anybody is waited for."""
+"""A run over sites, described by a TOML file. All keys are checked before the run starts."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ OnLost = Literal["fail", "go-on"]
 
 
 class SiteEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A site with several agents."""
+    """A site and its number of agents."""
 
     name: str
     agents: int = 1
 
 
 class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `collabtop coordinate` is told in run.toml."""
+    """The contents of the file run.toml for `collabtop coordinate`."""
 
     m: int
-    """How many of the best arms are wanted."""
+    """How many arms to find."""
     sites: list[str | SiteEntry]
     """Names of the sites, in the order of the agents; {name = "...", agents = 2} for several agents."""
     arms: int | None = None
-    """How many arms there are; or `labels`."""
+    """The number of arms, unless `labels` is given."""
     labels: list[str] | None = None
-    differ: bool = False
-    """Whether the arms differ from site to site (non-IID)."""
+    heterogeneous: bool = False
+    """Whether the arms differ between sites (non-IID)."""
     horizon: int | None = None
     confidence: float | None = None
     tolerance: float = 0.0
@@ -46,30 +46,30 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     options: dict[str, Any] = {}
     seed: int | None = None
     wait: float | None = None
-    """Seconds until all sites must be there; left out, as long as it takes."""
+    """Seconds within which all sites must connect; no limit by default."""
     grace: float = 60.0
-    """Seconds that a site may be gone later on."""
+    """Seconds that a site may be disconnected later on."""
     answer_within: float | None = None
-    """Seconds that a site may take for an answer; left out, as long as it takes."""
+    """Seconds that a connected site may take for an answer; no limit by default."""
     on_lost: OnLost = "fail"
-    """What becomes of the run when a site is gone for good."""
+    """What happens when a site is lost for good."""
     keepalive: float = 10.0
 
     def roster(self) -> list[str | tuple[str, int]]:
-        """The sites as a team wants them."""
-        return [it if isinstance(it, str) else (it.name, it.agents) for it in self.sites]
+        """The sites in the form that `SitesTeam` takes."""
+        return [entry if isinstance(entry, str) else (entry.name, entry.agents) for entry in self.sites]
 
     def remote_arms(self, agents: int) -> Arms:
-        """The arms, as far as a coordinator knows them."""
+        """The arms of the run, for the given number of agents."""
         if (self.arms is None) == (self.labels is None):
-            raise InputError("give exactly one of arms (how many there are) and labels (what they are called)")
+            raise InputError("give exactly one of arms (their number) and labels (their names)")
         n = len(self.labels) if self.labels is not None else self.arms
         assert n is not None
-        return RemoteArms(n, labels=self.labels, agents=agents if self.differ else None)
+        return RemoteArms(n, labels=self.labels, agents=agents if self.heterogeneous else None)
 
 
 def read_run(path: str | PathLike[str]) -> RunSettings:
-    r"""Read a run from a TOML file; unknown keys and wrong values are named.
+    r"""Read a run from a TOML file; unknown keys and wrong values are rejected.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "run.toml"
@@ -85,10 +85,10 @@ def read_run(path: str | PathLike[str]) -> RunSettings:
     except OSError as error:
         raise FileError(f"{path}: {reason(error)}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FileError(f"{path}: not TOML: {error}") from None
+        raise FileError(f"{path}: invalid TOML: {error}") from None
     except msgspec.ValidationError as error:
-        known = ", ".join(field.name for field in msgspec.structs.fields(RunSettings))
-        hint = f" (known are {known})" if "unknown field" in str(error) else ""
+        keys = ", ".join(field.name for field in msgspec.structs.fields(RunSettings))
+        hint = f" (the keys are {keys})" if "unknown field" in str(error) else ""
         raise FileError(f"{path}: {error}{hint}") from None
     except CollabtopError as error:
         raise FileError(f"{path}: {error}") from None
@@ -108,7 +108,7 @@ def coordinate(
     progress: bool = False,
     watch: bool = False,
 ) -> Result:
-    """Wait for the sites of a run, run it, and return the result; with a log, go on where an earlier one was."""
+    """Wait for the sites, make the run and return the result; with a log, an earlier run is continued."""
     team = SitesTeam(
         settings.roster(),
         listen=listen,

@@ -1,4 +1,4 @@
-"""Certificates that the tests of sites share."""
+"""Certificates for the tests of sites."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 
 import collabtop as ct
 
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # a line of gRPC's own for each broken handshake helps nobody
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC would print a line for each broken handshake
 
 
 @pytest.fixture(scope="session")
 def certs(tmp_path_factory):
-    """A folder with an authority, the coordinator's certificate and those of fifty sites."""
+    """A folder with an authority, the coordinator's certificate and the certificates of fifty sites."""
     folder = tmp_path_factory.mktemp("certs")
     ct.make_certificates(folder, [f"site{number}" for number in range(50)])
     return folder

@@ -1,4 +1,4 @@
-"""What left a site is written down, and nothing leaves that should not."""
+"""The audit has every message that a site sends, and a site sends nothing that it should not."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ N, SITES, HORIZON = 600, 3, 60_000
 MEANS = np.random.default_rng(1).uniform(0.1, 0.9, N)
 
 
-class Noted(ct.BernoulliArms):
-    """Arms of one site that note every pull, beside all that the package counts."""
+class CountedArms(ct.BernoulliArms):
+    """Arms of one site that count every pull, independently of the package."""
 
     def __init__(self):
         super().__init__(MEANS)
@@ -31,11 +31,11 @@ class Noted(ct.BernoulliArms):
 
 
 class AuditedSites(ThreadSites):
-    """Three sites with arms of their own; what each of them wrote down."""
+    """Three sites with their own arms and audit files."""
 
     def __init__(self, certs, folder, **settings):
         super().__init__(certs, **settings)
-        self.folder, self.arms = folder, {f"site{number}": Noted() for number in range(SITES)}
+        self.folder, self.arms = folder, {f"site{number}": CountedArms() for number in range(SITES)}
 
     def _join(self, name, arms):
         super()._join(name, self.arms[name], audit=self.folder / f"{name}.jsonl")
@@ -47,21 +47,21 @@ class AuditedSites(ThreadSites):
         return [line for line in self.lines(name) if line["frame"] == "Answer"]
 
     def answers_with_new_pulls(self, name):
-        """Each answer of a site, and how often it had pulled each arm for it."""
+        """Each answer of a site, with the number of pulls of each arm that were made for it."""
         batches = iter(self.arms[name].batches)
-        found = []
+        answers = []
         for line in self.answers(name):
             new = Counter()
             while new.total() < line["pulls"]:
                 new.update(next(batches))
-            found.append((line, new))
-        assert not any(sum(batch.values()) for batch in batches), "pulls behind no answer"
-        return found
+            answers.append((line, new))
+        assert not any(sum(batch.values()) for batch in batches), "pulls without an answer"
+        return answers
 
 
 @pytest.fixture
 def audited(certs, tmp_path):
-    """A run with three sites, and the team that has what they wrote down."""
+    """Make a run with three sites; return the result and the team."""
 
     def run(algorithm, min_batch):
         team = AuditedSites(certs, tmp_path, min_batch=min_batch)
@@ -71,7 +71,7 @@ def audited(certs, tmp_path):
     return run
 
 
-def test_the_audits_hold_every_word_that_went_up(audited):
+def test_the_audits_contain_every_message_to_the_coordinator(audited):
     result, team = audited("collab-top-iid", min_batch=2)
     answers = [line for name in team.arms for line in team.answers(name)]
     up = sum(entry.messages for entry in result.ledger.entries if entry.direction == "up")
@@ -82,9 +82,9 @@ def test_the_audits_hold_every_word_that_went_up(audited):
         assert {line["agent"] for line in team.answers(name)} == {number}
 
 
-def test_in_the_local_phases_no_arm_leaves(audited):
+def test_no_arm_is_named_in_the_local_phases(audited):
     result, team = audited("collab-top-iid", min_batch=2)
-    assert sum(one.phase == "local" for one in result.rounds) >= 3
+    assert sum(entry.phase == "local" for entry in result.rounds) >= 3
     for name in team.arms:
         answers = team.answers(name)
         kinds = [line["kind"] for line in answers]
@@ -93,31 +93,31 @@ def test_in_the_local_phases_no_arm_leaves(audited):
         assert not any({"arms", "accepted"} & set(line) for line in local)
 
 
-TELLS_MEANS = {"Values", "Window", "Means", "CoarseMeans", "Hand"}
+KINDS_WITH_MEANS = {"Values", "Window", "Means", "CoarseMeans", "Hand"}
 
 
 @pytest.mark.parametrize("algorithm", ["collab-top-iid", "frugal-top", "frugal-top-noniid"])
-def test_no_mean_over_fewer_pulls_than_the_site_gives_away_ever_leaves(audited, algorithm):
-    """By the pulls that the arms themselves have seen, and with the largest min_batch that the schedule allows."""
+def test_no_mean_over_fewer_pulls_than_min_batch_is_ever_sent(audited, algorithm):
+    """Pulls are counted by the arms themselves, and min_batch is the largest that the schedule allows."""
     problem = Problem(n=N, m=20, agents=SITES, horizon=HORIZON)
     least = rehearsed_smallest_batch(Setup(problem, seed=5, algorithm=algorithm))
     assert least >= 2
     _, team = audited(algorithm, min_batch=least)
-    told = []
+    batches = []
     for name in team.arms:
         for line, new in team.answers_with_new_pulls(name):
-            if line["kind"] not in TELLS_MEANS:
+            if line["kind"] not in KINDS_WITH_MEANS:
                 assert not any(isinstance(value, float | list) for value in line.values()), line["kind"]
                 continue
-            # Arms that are named are those told about; of values without names, any of the arms may be.
+            # A hand names its arms; other values may belong to any of the arms.
             named = line["arms"] + line["accepted"] if line["kind"] == "Hand" else new
-            told += [new[arm] for arm in named if new[arm]]
-    assert min(told) == least
+            batches += [new[arm] for arm in named if new[arm]]
+    assert min(batches) == least
 
 
-def test_an_audit_that_cannot_be_written_sends_nothing(certs, tmp_path):
+def test_nothing_is_sent_if_the_audit_cannot_be_written(certs, tmp_path):
     arms = ct.BernoulliArms(MEANS)
     with pytest.raises(ct.FileError, match=r"audit .*: no such file or directory"):
         ct.join("localhost:1", arms, cert=certs / "site0.pem", audit=tmp_path / "nowhere" / "sent.jsonl")
-    with pytest.raises(ct.FileError, match="nothing is sent unwritten"):
+    with pytest.raises(ct.FileError, match="the message was not sent"):
         ct.join("localhost:1", arms, cert=certs / "site0.pem", audit="/dev/full")

@@ -1,4 +1,4 @@
-"""A disk that is nearly full takes a part of a line: then the frame does not leave, and no half line stays."""
+"""On a nearly full disk, a line that fits only in part is removed, and its frame is not sent."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ audit.note(Failed(agent=0, number=3, arm=7))
 
 
 @pytest.mark.slow
-def test_a_line_that_fits_in_part_only_is_refused_and_taken_back(tmp_path):
+def test_a_line_that_fits_only_in_part_is_removed(tmp_path):
     path = tmp_path / "sent.jsonl"
     ended = subprocess.run([sys.executable, "-c", SCRIPT, path], capture_output=True, text=True, check=True)
-    assert ended.stdout.endswith("nothing is sent unwritten\n")
+    assert ended.stdout.endswith("the message was not sent\n")
     assert [json.loads(line)["number"] for line in path.read_text().splitlines()] == [1, 3]

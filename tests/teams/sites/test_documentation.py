@@ -1,4 +1,4 @@
-"""The page on sites, followed to the letter."""
+"""The commands on the page about sites work as printed."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def blocks(mark):
     return re.findall(rf"<!-- {mark} -->\n```\w+\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 
-def test_the_three_commands_work_as_they_stand_and_are_told_apart_from_a_new_run(tmp_path, monkeypatch):
+def test_the_three_commands_work_and_repeating_the_second_shows_the_finished_run(tmp_path, monkeypatch):
     for name in ("trial.py", "run.toml"):
         (tmp_path / name).write_text(blocks(f"file: {name}")[0])
     [commands] = blocks("commands")
     assert len(commands.strip().splitlines()) == 3
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     ended = subprocess.run(
-        # In a network of its own, where the page's port is free for certain.
+        # In a separate network, where the page's port is certainly free.
         [*own_network(), "bash", "-c", f"ip link set lo up\n{commands}"],
         **{"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "timeout": 120, "check": False},
     )
     assert re.search(r"│ +1 │ f +│", ended.stdout)
     assert "The best 1 of 6 arms by frugal-top, 2 agents, seed 7" in ended.stdout
-    assert "bytes crossed" in ended.stdout
+    assert "bytes sent and received" in ended.stdout
     assert "listening on localhost:7443" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert {path.name for path in tmp_path.iterdir()} >= {"run.ctlog", "north-journal", "south-journal"}
@@ -43,9 +43,11 @@ def test_the_three_commands_work_as_they_stand_and_are_told_apart_from_a_new_run
     arguments = ["coordinate", "run.toml", "--listen", "localhost:0", "--cert", "certs/coordinator.pem"]
     again = CliRunner().invoke(app, arguments)
     assert again.exit_code == 0
-    assert "run.ctlog holds a finished run: no site is asked (use a different --log for a new run)" in again.stderr
+    assert (
+        "run.ctlog holds a finished run, so no site is contacted (use a different --log for a new run)" in again.stderr
+    )
     assert re.search(r"│ +1 │ f +│", again.stdout)
-    assert "\n0 bytes crossed, 0 requests were repeated" in again.stdout  # this process asked nobody
+    assert "\n0 bytes sent and received, 0 requests repeated" in again.stdout  # nothing is sent
 
 
 def test_every_key_of_a_run_file_is_on_the_page():
@@ -55,5 +57,5 @@ def test_every_key_of_a_run_file_is_on_the_page():
 
     page = PAGE.read_text(encoding="utf-8")
     for field in msgspec.structs.fields(RunSettings):
-        if field.name not in ("tolerance", "max_horizon"):  # they go with a confidence, as in identify
+        if field.name not in ("tolerance", "max_horizon"):  # only with a confidence, as in identify
             assert f"`{field.name}`" in page or f"`{field.name} " in page, f"{field.name} is missing"

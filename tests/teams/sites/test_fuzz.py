@@ -1,7 +1,7 @@
-"""Frames mutated and made up: no crash, no hang, no growth of memory, and what is let through makes sense.
+"""Mutated and made-up frames cause no crash, no hang and no growth of memory, and accepted ones make sense.
 
-Hypothesis chooses them. The long form throws 100,000 at the coordinator's decoder and 100,000 at the site's, where
-what is let through goes on to the agent; in 20 parts, so that several processes can share them.
+Hypothesis generates them. The long form sends 100,000 to the coordinator's decoder and 100,000 to the site's, which
+passes accepted requests to its agent. It has 20 parts, so that several processes can share the work.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from collabtop.teams.sites.frames import (
 )
 from collabtop.teams.sites.journal import Journal
 from collabtop.teams.sites.validation import _ANSWERS, _QUESTIONS, PublicState
-from tests.support.honest_runs import N, conversations, exchanges, some_arms
-from tests.support.made_up_messages import ANY, gathered
-from tests.support.memory import held_now
+from tests.support.honest_runs import N, conversations, exchanges, simulated_arms
+from tests.support.made_up_messages import ANY, examples_of
+from tests.support.memory import resident_bytes
 from tests.support.wrong_frames import LIFE, MOST, RUN, to_coordinator, to_site
 
 pytestmark = pytest.mark.slow
 
 COUNT = 5_000
-"""Wrong frames of one part."""
+"""Wrong frames per part."""
 PARTS = [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, 21))]
-ROOM = 100_000
-"""A horizon with room for questions that nobody planned."""
-VISITOR = SiteClient("localhost:1", None, some_arms(), None, None, 2, "", 1.0, 1.0, None)
+LARGE_HORIZON = 100_000
+"""A horizon that is large enough for unplanned requests."""
+CLIENT = SiteClient("localhost:1", None, simulated_arms(), None, None, 2, "", 1.0, 1.0, None)
 
 
-# -- what becomes of bytes that arrive
+# -- what both sides do with the frames they receive
 
 
 def coordinator_reads(frames):
-    """What the coordinator does with bytes from sites: how many it took, and how many it refused."""
+    """Process frames as the coordinator does; count those that it accepts and rejects."""
     counts = Counter()
     for number, data in frames:
         exchange = exchanges()[number]
@@ -64,15 +64,15 @@ def coordinator_reads(frames):
             if isinstance(frame, Answer):
                 reply = frame.reply.open()
                 exchange.state._copy().check_reply(exchange.request, reply)
-                check_sense(reply.answer)
-            counts["taken"] += 1
+                check_answer(reply.answer)
+            counts["accepted"] += 1
         except ProtocolError:
-            counts["refused"] += 1
+            counts["rejected"] += 1
     return counts
 
 
-def check_sense(answer):
-    """Whatever was asked: means lie in [0, 1], and arms are those there are."""
+def check_answer(answer):
+    """Check that means lie in [0, 1] and that arms exist, whatever the request was."""
     for name, values in msgspec.structs.asdict(answer).items():
         if isinstance(values, np.ndarray):
             largest = N - 1 if values.dtype == np.int64 else 1
@@ -80,58 +80,58 @@ def check_sense(answer):
             assert ((values >= 0) & (values <= largest)).all(), name
 
 
-class Contradicted(Exception):  # noqa: N818  (it is no error of the site's)
-    """A coordinator's question contradicts the agent's own values: the site ends."""
+class Contradicted(Exception):  # noqa: N818  (not an error of the site)
+    """A request contradicts the agent's own values, so the site ends."""
 
 
 class Site:
-    """A site with one agent, and what the coordinator knows of it."""
+    """A site with one agent, and the coordinator's state of that agent."""
 
     def __init__(self, talk):
-        setup, heard = conversations()[talk.conversation]
-        number = heard[0].request.agent
-        problem = msgspec.structs.replace(setup.problem, horizon=ROOM)
+        setup, history = conversations()[talk.conversation]
+        number = history[0].request.agent
+        problem = msgspec.structs.replace(setup.problem, horizon=LARGE_HORIZON)
         setup = msgspec.structs.replace(setup, problem=problem)
-        self.agent = Journal(None, RUN, setup, [number], some_arms(), 1, "").agents[number]
-        self.known = PublicState(number, problem)
+        self.agent = Journal(None, RUN, setup, [number], simulated_arms(), 1, "").agents[number]
+        self.state = PublicState(number, problem)
         self.counts = Counter()
-        for exchange in heard[: talk.begun]:
+        for exchange in history[: talk.start]:
             self._answer(exchange.request)
 
     def read(self, data):
-        """What a site does with bytes from the coordinator."""
+        """Process a frame as a site does."""
         try:
             frame = read_from_coordinator(data)
             if isinstance(frame, Ask):
                 sealed = frame.request
                 if (sealed.epoch, sealed.agent) != (LIFE, self.agent.number):
-                    raise ProtocolError("a request to an agent or a life that is not ours")
+                    raise ProtocolError("a request for a different site")
                 request = sealed.open()
                 self.agent.state.check_request(request)
         except ProtocolError:
-            self.counts["refused"] += 1
+            self.counts["rejected"] += 1
             return
-        self.counts["taken"] += 1
+        self.counts["accepted"] += 1
         if isinstance(frame, Welcome):
-            VISITOR._objection(frame)
+            CLIENT._objection(frame)
         if isinstance(frame, Ask):
             self._answer(request)
             self.counts[type(request.messages[-1])] += 1
 
     def _answer(self, request):
-        """What was let through is answered, and the coordinator takes the answer."""
+        """Answer an accepted request; the coordinator must accept the answer."""
         try:
             reply = self.agent.answer(request)
         except ProtocolError:
-            # Places and borders may contradict the agent's own values, which it alone knows.
+            # Positions and borders may contradict values that only the agent knows.
             assert isinstance(request.messages[-1], Narrow | Sample)
             raise Contradicted from None
         frame = read_from_site(encode(Answer(seal_reply(reply, LIFE))))
-        self.known.check_reply(request, frame.reply.open())
+        self.state.check_reply(request, frame.reply.open())
 
 
 def site_reads(talk):
-    """What a site does with such a conversation; another one takes the place of one that ends."""
+    """Process a conversation as a site does; a site that ends is replaced by a new one."""
     counts, site = Counter(wrong=talk.wrong), Site(talk)
     for data in talk.frames:
         try:
@@ -142,12 +142,12 @@ def site_reads(talk):
     return counts + site.counts
 
 
-# -- throwing
+# -- fuzzing
 
 
 @contextmanager
-def at_once():
-    """What takes a minute hangs: end it."""
+def time_limit():
+    """Fail if the block takes longer than a minute."""
 
     def give_up(*_):
         raise AssertionError("it hangs")
@@ -161,37 +161,40 @@ def at_once():
         signal.signal(signal.SIGALRM, before)
 
 
-def thrown(strategy, reads, part, honest):
-    """Throw frames at what reads them, others in each part; what became of them. That share of them is honest."""
+def fuzz(strategy, reads, part, honest):
+    """Generate frames, different ones in each part, and count what `reads` does with them.
+
+    `honest` is at least the fraction of frames that are unchanged.
+    """
     counts = Counter()
 
     @seed(part)
     @settings(ANY, max_examples=math.ceil(COUNT * (1 + honest) / MOST))
     @given(strategy)
-    def throw(frames):
-        with at_once():
+    def read(frames):
+        with time_limit():
             counts.update(reads(frames))
 
-    throw()
+    read()
     assert counts["wrong"] >= COUNT
     return counts
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_coordinator_refuses_nonsense_and_takes_what_makes_sense(part):
-    counts = thrown(to_coordinator, coordinator_reads, part, honest=0.1)
-    # Most is nonsense; some have a number changed into one that can be.
-    assert 0.02 < counts["taken"] / (counts["taken"] + counts["refused"]) < 0.5
+def test_a_coordinator_rejects_invalid_frames_and_accepts_valid_ones(part):
+    counts = fuzz(to_coordinator, coordinator_reads, part, honest=0.1)
+    # Most frames are invalid; in some, one valid number replaces another.
+    assert 0.02 < counts["accepted"] / (counts["accepted"] + counts["rejected"]) < 0.5
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_site_refuses_nonsense_and_its_agent_answers_all_that_is_let_through(part):
-    counts = thrown(to_site, site_reads, part, honest=0.35)
-    assert 0.1 < counts["taken"] / (counts["taken"] + counts["refused"]) < 0.5
+def test_a_site_rejects_invalid_frames_and_its_agent_answers_all_others(part):
+    counts = fuzz(to_site, site_reads, part, honest=0.35)
+    assert 0.1 < counts["accepted"] / (counts["accepted"] + counts["rejected"]) < 0.5
     assert {kind for kind in counts if isinstance(kind, type)} == set(_ANSWERS)
 
 
-def test_what_the_fuzzer_begins_with_has_every_kind_of_message():
+def test_the_honest_runs_have_every_kind_of_message():
     asked = {type(message) for exchange in exchanges() for message in exchange.request.messages}
     answered = {type(exchange.reply.answer) for exchange in exchanges()}
     assert asked == set(_QUESTIONS)
@@ -202,29 +205,29 @@ def test_what_the_fuzzer_begins_with_has_every_kind_of_message():
 
 
 def both(count, part):
-    """So many frames for each side. Hypothesis is done with them: its own memory is not what is measured."""
-    return gathered(to_coordinator, count // MOST, part), gathered(to_site, count // MOST, part)
+    """Frames for each side, generated in advance so that the memory of Hypothesis is not measured."""
+    return examples_of(to_coordinator, count // MOST, part), examples_of(to_site, count // MOST, part)
 
 
 def read_all(frames):
     for_coordinator, for_site = frames
-    for some in for_coordinator:
-        coordinator_reads(some)
+    for frames_of_sites in for_coordinator:
+        coordinator_reads(frames_of_sites)
     for talk in for_site:
         site_reads(talk)
 
 
 @pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.long)])
 def test_frames_leave_no_memory_behind(count):
-    """Others the second time, which may leave half a megabyte behind: 25 bytes a frame, if long."""
+    """Half a megabyte may remain after the second part: 25 bytes per frame in the long form."""
     first, second = both(count, part=101), both(count, part=102)
     read_all(first)
-    before = held_now()
+    before = resident_bytes()
     read_all(second)
-    assert held_now() - before < 500_000
+    assert resident_bytes() - before < 500_000
 
 
-def test_of_what_python_knows_a_frame_leaves_nothing_behind():
+def test_frames_leave_no_python_objects_behind():
     first, second = both(400, part=103), both(1_000, part=104)
     read_all(first)
     tracemalloc.start()
@@ -237,17 +240,17 @@ def test_of_what_python_knows_a_frame_leaves_nothing_behind():
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert after - before < 10_000  # 5 bytes a frame: any object that stays is larger
+    assert after - before < 10_000  # 5 bytes per frame: any object is larger
 
 
-def test_pieces_that_never_end_or_are_none_are_refused():
+def test_endless_and_malformed_pieces_are_rejected():
     joiner = Joiner(largest_frame(N))
     endless = (joiner.take(b"\1" + bytes(1000)) for _ in range(10_000))
     with pytest.raises(ProtocolError, match="larger than"):
         list(endless)
-    for nonsense in (b"", b"\7", b"\1"):
+    for piece in (b"", b"\7", b"\1"):
         with pytest.raises(ProtocolError, match="piece"):
-            Joiner(10).take(nonsense)
+            Joiner(10).take(piece)
     whole = bytes(range(256)) * 4096
     joiner = Joiner(1 << 21)
-    assert [it for piece in pieces(whole) if (it := joiner.take(piece))] == [whole]
+    assert [frame for piece in pieces(whole) if (frame := joiner.take(piece))] == [whole]

@@ -1,4 +1,4 @@
-"""Messages that are larger than gRPC takes at once cross in pieces."""
+"""Messages that are larger than gRPC's limit are sent in pieces."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ import collabtop as ct
 from tests.support.thread_sites import ThreadSites
 
 
-def test_means_of_a_hundred_thousand_arms_cross(certs):
+def test_means_of_a_hundred_thousand_arms_are_sent(certs):
     arms = ct.BernoulliArms(np.random.default_rng(1).uniform(0, 1, 100_000))
     run = {"m": 3, "agents": 2, "horizon": 300_000, "algorithm": "uniform", "seed": 1}
     result = ct.identify(arms, **run, team=ThreadSites(certs))

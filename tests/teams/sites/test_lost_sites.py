@@ -1,4 +1,4 @@
-"""A site that is gone for good: the run fails so that it can be resumed, or goes on without it and says so."""
+"""A site that is lost for good: the run fails and can be resumed, or continues without the site and reports it."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ MIXED = ConstantArms(np.random.default_rng(3).integers(0, 1024, (12, 4)) / 1024)
 
 
 class Losing(ct.LocalTeam):
-    """Loses agents when they are asked a question of some kind for the n-th time, as a team of sites may."""
+    """Loses agents when a question of a given kind is asked for the n-th time, as a team of sites may."""
 
     tolerates_loss = True
 
     def __init__(self, kind, nth=1, agents=(1,)):
-        self.kind, self.nth, self.losing, self.asked = kind, nth, set(agents), 0
-        self.gone = set()
+        self.kind, self.nth, self.doomed, self.asked = kind, nth, set(agents), 0
+        self.lost = set()
 
     def deliver(self, requests):
         if any(isinstance(request.messages[-1], self.kind) for request in requests):
             self.asked += 1
-        assert not self.gone & {request.agent for request in requests}, "a lost agent was asked again"
+        assert not self.lost & {request.agent for request in requests}, "a lost agent was asked again"
         if self.asked >= self.nth:
-            self.gone |= self.losing & {request.agent for request in requests}
-        return super().deliver([request for request in requests if request.agent not in self.gone])
+            self.lost |= self.doomed & {request.agent for request in requests}
+        return super().deliver([request for request in requests if request.agent not in self.lost])
 
 
 @pytest.mark.parametrize("schedule", ["paper", "full"])
@@ -44,7 +44,7 @@ class Losing(ct.LocalTeam):
 @pytest.mark.parametrize(
     ("kind", "nth"), [(Deal, 1), (Sample, 1), (Sample, 2), (Cut, 1), (Cut, 2), (HandOver, 1), (Pull, 1), (Pull, 2)]
 )
-def test_collab_top_iid_takes_back_what_a_lost_agent_was_dealt(kind, nth, agents, schedule):
+def test_collab_top_iid_reclaims_the_arms_of_a_lost_agent(kind, nth, agents, schedule):
     team = Losing(kind, nth, agents)
     algorithm = ct.CollabTopIID(schedule=schedule)
     result = ct.identify(SPREAD, 9, agents=4, horizon=9_000, algorithm=algorithm, seed=1, team=team)
@@ -55,7 +55,7 @@ def test_collab_top_iid_takes_back_what_a_lost_agent_was_dealt(kind, nth, agents
 
 
 @pytest.mark.parametrize(("kind", "nth"), [(Prune, 1), (Pull, 1), (Pull, 2)])
-def test_frugal_top_takes_back_what_a_lost_agent_was_dealt(kind, nth):
+def test_frugal_top_reclaims_the_arms_of_a_lost_agent(kind, nth):
     arms = ConstantArms(np.random.default_rng(2).permutation(256) / 256)
     team = Losing(kind, nth, agents=(2,))
     result = ct.identify(arms, 1, agents=8, horizon=9_000, algorithm="frugal-top", seed=1, team=team)
@@ -64,7 +64,7 @@ def test_frugal_top_takes_back_what_a_lost_agent_was_dealt(kind, nth):
     assert result.time <= 9_000
 
 
-def test_a_horizon_that_cannot_pay_for_it_is_said():
+def test_a_horizon_that_is_too_short_to_replace_an_agent_is_reported():
     smallest = ct.FrugalTop().smallest_horizon(ct.Problem(256, 1, 8, 1))
     arms = ConstantArms(np.random.default_rng(2).permutation(256) / 256)
     with pytest.raises(ct.SiteError, match=r"what it left undone takes [\d,]+ time steps .* only [\d,]+ are left"):
@@ -73,7 +73,7 @@ def test_a_horizon_that_cannot_pay_for_it_is_said():
         )
 
 
-def test_a_horizon_that_is_all_planned_for_cannot_pay_for_two_of_four_agents():
+def test_a_fully_planned_horizon_is_too_short_to_replace_two_of_four_agents():
     with pytest.raises(
         ct.SiteError, match=r"what it left undone takes 1 time steps .* only 0 are left until the horizon"
     ):
@@ -101,10 +101,10 @@ def test_a_horizon_that_is_all_planned_for_cannot_pay_for_two_of_four_agents():
 def test_non_iid_values_are_averages_over_the_agents_that_remain(algorithm, kind, nth):
     result = ct.identify(MIXED, 2, horizon=8_000, algorithm=algorithm, seed=1, team=Losing(kind, nth, agents=(1,)))
     remaining = MIXED.means[:, [0, 2, 3]].mean(axis=1)
-    last = [one for one in result.estimates if one.round == len(result.rounds) - 1]
+    last = [estimate for estimate in result.estimates if estimate.round == len(result.rounds) - 1]
     assert last
-    for one in last:  # what was still open when the agent was lost
-        assert one.mean == pytest.approx(remaining[one.arm], abs=1e-6)
+    for estimate in last:  # arms that were still open when the agent was lost
+        assert estimate.mean == pytest.approx(remaining[estimate.arm], abs=1e-6)
     if nth == 1:
         assert sorted(result.top_indices) == sorted(np.argsort(-remaining)[:2].tolist())
 
@@ -112,16 +112,16 @@ def test_non_iid_values_are_averages_over_the_agents_that_remain(algorithm, kind
 SURVIVORS = [name for name in ct.available_algorithms() if ct.make_algorithm(name).survives_loss]
 
 
-def test_an_algorithm_that_cannot_go_on_is_refused_before_anybody_is_waited_for(certs):
+def test_an_algorithm_that_cannot_continue_is_rejected_at_the_start(certs):
     team = ct.SitesTeam(["site0", ("site1", 3)], listen="localhost:0", cert=certs / "coordinator.pem", on_lost="go-on")
     with pytest.raises(ct.SettingError, match="on_lost is 'go-on', but kzz cannot continue without an agent") as caught:
         ct.identify(ct.RemoteArms(64), 1, agents=4, horizon=9_000, algorithm="kzz", team=team)
-    said = str(caught.value).split("one of ")[1]
-    assert sorted(re.split(", | and ", said)) == sorted(SURVIVORS)
+    names = str(caught.value).split("one of ")[1]
+    assert sorted(re.split(", | and ", names)) == sorted(SURVIVORS)
 
 
 class Leaves(ct.Arms):
-    """Arms whose site is gone, without a word, at a certain batch of pulls."""
+    """Arms whose site fails without notice at a certain batch of pulls."""
 
     def __init__(self, arms, batch):
         super().__init__(arms.n, agents=arms.agents)
@@ -138,7 +138,7 @@ class Leaves(ct.Arms):
 
 
 class LastSiteLeaves(ThreadSites):
-    """Sites over real connections, the last of which leaves."""
+    """Sites over real connections, the last of which fails."""
 
     def __init__(self, certs, *, batch, **settings):
         super().__init__(certs, **settings)
@@ -149,7 +149,7 @@ class LastSiteLeaves(ThreadSites):
 
 
 class LastAgentLeaves(ct.LocalTeam):
-    """The same in this process."""
+    """A local team whose last agent fails in the same way."""
 
     tolerates_loss = True
 
@@ -169,22 +169,22 @@ class LastAgentLeaves(ct.LocalTeam):
 
 
 LEAVES_AT = {"uniform": 1, "frugal-top": 2, "frugal-top-noniid": 3, "collab-top-iid": 3, "collab-top-noniid": 3}
-"""Batches of pulls; in the local phases of those that have one."""
+"""The batch at which the last site fails; in a local phase if there is one."""
 
 
 @pytest.mark.parametrize("algorithm", SURVIVORS)
-def test_a_real_site_that_leaves_is_done_without(certs, algorithm, tmp_path):
+def test_a_run_continues_without_a_real_site_that_fails(certs, algorithm, tmp_path):
     arms = MIXED if "noniid" in algorithm else SPREAD
     run = {"m": 2, "agents": 4, "horizon": 9_000, "algorithm": algorithm, "seed": 1}
-    log, told, batch = tmp_path / "run.ctlog", [], LEAVES_AT[algorithm]
-    team = LastSiteLeaves(certs, batch=batch, grace=0.5, on_lost="go-on", on_event=told.append)
+    log, events, batch = tmp_path / "run.ctlog", [], LEAVES_AT[algorithm]
+    team = LastSiteLeaves(certs, batch=batch, grace=0.5, on_lost="go-on", on_event=events.append)
     result = ct.identify(arms, **run, team=team, checkpoint=log)
     assert result.lost == (3,)
-    assert [event.site for event in told if isinstance(event, SiteChanged) and event.state == "lost"] == ["site3"]
+    assert [event.site for event in events if isinstance(event, SiteChanged) and event.state == "lost"] == ["site3"]
     expected = ct.identify(arms, **run, team=LastAgentLeaves(batch))
     assert result == expected
     assert result.ledger == expected.ledger
-    # A coordinator that starts again knows it from its log, and needs no site to tell the end again.
+    # A restarted coordinator has the answer in its log and needs no site.
     names = [f"site{number}" for number in range(4)]
     again = ct.SitesTeam(names, listen="localhost:0", cert=certs / "coordinator.pem", on_lost="go-on")
     assert ct.identify(arms, **run, team=again, checkpoint=log) == result
@@ -194,24 +194,24 @@ SMALLER = {"m": 2, "agents": 4, "horizon": 9_000, "algorithm": "collab-top-iid",
 """The rehearsal of this run has no batch below 46 pulls; without site3 from its third batch on, some have 30."""
 
 
-def test_smaller_batches_after_a_loss_are_answered_where_they_are_large_enough(certs):
+def test_smaller_batches_after_a_loss_are_answered_if_they_are_large_enough(certs):
     team = LastSiteLeaves(certs, batch=3, grace=0.5, on_lost="go-on", min_batch=20)
     result = ct.identify(SPREAD, **SMALLER, team=team)
     assert result.lost == (3,)
     assert result == ct.identify(SPREAD, **SMALLER, team=LastAgentLeaves(3))
 
 
-def test_sites_that_refuse_smaller_batches_after_a_loss_end_the_run_with_their_reasons(certs, tmp_path):
+def test_a_run_whose_sites_decline_smaller_batches_after_a_loss_ends_with_their_reasons(certs, tmp_path):
     team = LastSiteLeaves(certs, batch=3, grace=0.5, on_lost="go-on", min_batch=40, journals=tmp_path)
     with pytest.raises(ct.SiteError, match=r"^no site is left: ") as caught:
         ct.identify(SPREAD, **SMALLER, team=team, checkpoint=tmp_path / "run.ctlog")
-    *refused, gone = re.split("; (?=site)", str(caught.value).removeprefix("no site is left: "))
-    assert len(refused) == 3
-    for number, said in enumerate(refused):
-        asked = r"the schedule asks for a mean over \d+ pulls, fewer than its --min-batch"
-        assert re.match(rf"site site{number} stopped taking part: {asked}", said)
-    assert gone.startswith("site site3 has been gone for 0.5 s")
-    assert sum("and min_batch is 40" in str(error) for error in team.errors) == 3
+    *declined, lost = re.split("; (?=site)", str(caught.value).removeprefix("no site is left: "))
+    assert len(declined) == 3
+    for number, message in enumerate(declined):
+        reason = r"the schedule has a batch of size \d+, below the site's --min-batch"
+        assert re.match(rf"site site{number} stopped taking part: {reason}", message)
+    assert lost.startswith("site site3 has been disconnected for 0.5 s")
+    assert sum("but min_batch is 40" in str(error) for error in team.errors) == 3
     assert not any(isinstance(record, Finished) for record in read_log(tmp_path / "run.ctlog"))
 
 
@@ -219,10 +219,12 @@ LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("kzz-balanced", 
 
 
 @pytest.mark.parametrize("algorithm", ["collab-top-iid", "kzz", *LONG])
-def test_by_default_the_run_fails_and_goes_on_from_its_log_when_the_site_is_back(certs, tmp_path, algorithm):
+def test_by_default_the_run_fails_and_continues_from_its_log_when_the_site_is_back(certs, tmp_path, algorithm):
     run = {"m": 2, "agents": 4, "horizon": 9_000, "algorithm": algorithm, "seed": 1}
     log = tmp_path / "run.ctlog"
-    with pytest.raises(ct.SiteError, match=r"site site3 has been gone for 0.5 s; when it is back"):
+    with pytest.raises(
+        ct.SiteError, match=r"site site3 has been disconnected for 0.5 s: start the run again when it is back"
+    ):
         ct.identify(SPREAD, **run, checkpoint=log, team=LastSiteLeaves(certs, batch=3, grace=0.5, journals=tmp_path))
     result = ct.identify(SPREAD, **run, checkpoint=log, team=ThreadSites(certs, journals=tmp_path))
     expected = ct.identify(SPREAD, **run)

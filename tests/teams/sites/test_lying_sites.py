@@ -1,4 +1,4 @@
-"""A site may lie as it likes: what it says is refused, or the run ends with an answer."""
+"""Whatever a dishonest site answers, it is rejected or the run ends with an answer."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from collabtop.teams.sites.validation import PublicState
 ARMS = ct.BernoulliArms(np.random.default_rng(3).integers(1, 9, 60) / 10)
 
 
-class Refused(Exception):  # noqa: N818  (what a coordinator does, not what went wrong)
-    """The coordinator hangs up on the liar: the run goes on without it, or can be resumed."""
+class Rejected(Exception):  # noqa: N818  (what a coordinator does, not an error)
+    """The coordinator disconnects the dishonest site: the run continues without it, or can be resumed."""
 
 
 class LyingTeam(ct.LocalTeam):
-    """Agent 0 lies; every answer is looked at as a coordinator of sites does."""
+    """A local team whose agent 0 lies; every answer is checked as a coordinator of sites does."""
 
     def __init__(self, draw):
         self.draw = draw
@@ -36,17 +36,17 @@ class LyingTeam(ct.LocalTeam):
         replies = super().deliver(requests)
         if requests[0].agent == 0 and self.draw(st.integers(0, 2)):
             lie = msgspec.structs.replace(replies[0], answer=self.lie(requests[0].messages[-1], replies[0].answer))
-            if self.is_believed(requests[0], lie):
+            if self.is_accepted(requests[0], lie):
                 replies[0] = lie
         for request, reply in zip(requests, replies, strict=True):
             try:
                 self.states[request.agent].check_reply(request, reply)
-            except ProtocolError:  # the truth, after lies that it does not go with
+            except ProtocolError:  # an honest answer that contradicts earlier lies
                 assert request.agent == 0
-                raise Refused from None
+                raise Rejected from None
         return replies
 
-    def is_believed(self, request, reply):
+    def is_accepted(self, request, reply):
         try:
             self.states[0]._copy().check_reply(request, reply)
         except ProtocolError:
@@ -54,14 +54,14 @@ class LyingTeam(ct.LocalTeam):
         return True
 
     def lie(self, question, answer):
-        """An answer that could be, if nothing was told before."""
+        """A false answer that would be valid without the answers before."""
         held = self.states[0]._held
         if isinstance(answer, say.Values):
             return say.Values(np.sort(self.values(len(answer.values))))
         if isinstance(answer, say.Window):
             start, stop = sorted(
-                place if place >= 0 else self.draw(st.integers(0, held))
-                for place in (question.low_place, question.high_place)
+                position if position >= 0 else self.draw(st.integers(0, held))
+                for position in (question.low_place, question.high_place)
             )
             values = self.values(len(sampling.between(start, stop)))
             return say.Window(start, stop, np.sort(np.clip(values, question.low, question.high)))
@@ -83,10 +83,10 @@ class LyingTeam(ct.LocalTeam):
 
 @pytest.mark.parametrize("algorithm", ["collab-top-iid", "frugal-top", "frugal-top-noniid", "confident-top"])
 @given(data=st.data(), m=st.sampled_from([1, 3, 20]), seed=st.integers(0, 9))
-def test_a_run_with_a_liar_ends_with_an_answer_or_the_liar_is_refused(algorithm, data, m, seed):
+def test_a_run_with_a_lying_site_ends_with_an_answer_or_a_rejection(algorithm, data, m, seed):
     try:
         result = ct.identify(ARMS, m, agents=3, horizon=500, algorithm=algorithm, seed=seed, team=LyingTeam(data.draw))
-    except Refused:
+    except Rejected:
         return
     assert len(set(result.top)) == m
 
@@ -95,13 +95,13 @@ BORDER = say.Border(0.6, 0.5, 2)
 
 
 @pytest.mark.parametrize(
-    ("accepted", "said"), [(3, "more accepted arms than are good"), (0, "more good arms kept than were to be kept")]
+    ("accepted", "error"), [(3, "more accepted arms than are above the border"), (0, "too few accepted arms")]
 )
-def test_a_site_accepts_of_its_arms_those_that_the_border_calls_good(accepted, said):
+def test_a_site_accepts_as_many_arms_as_are_above_the_border(accepted, error):
     state = PublicState(0, Problem(n=12, m=2, agents=2, horizon=100))
     deal = say.Request(0, 1, (say.Deal(np.array([1, 0])),))
     state.check_reply(deal, say.Reply(0, 1, 0, say.Held(6)))
     cut = say.Request(0, 2, (say.PullHand(1), BORDER, say.Cut(1)))
-    with pytest.raises(ProtocolError, match=said):
+    with pytest.raises(ProtocolError, match=error):
         state.check_reply(cut, say.Reply(0, 2, 6, say.Accepted(accepted)))
     state.check_reply(cut, say.Reply(0, 2, 6, say.Accepted(1)))

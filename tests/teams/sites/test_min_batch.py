@@ -1,4 +1,4 @@
-"""A site gives no mean over fewer pulls than it wants: said before the first pull where that can be known, or then."""
+"""A site sends no mean over fewer pulls than min_batch, and declines at the start if the schedule needs one."""
 
 from __future__ import annotations
 
@@ -26,43 +26,43 @@ def sent(path):
     ("messages", "smallest"),
     [
         ((Pull(None, np.array([7])),), 7),
-        ((Pull(np.array([0, 1, 2]), np.array([7, 0, 3])),), 3),  # an arm that is not pulled has no mean
+        ((Pull(np.array([0, 1, 2]), np.array([7, 0, 3])),), 3),  # an arm without pulls has no mean
         ((PullHand(4), Sample(1, 2)), 4),
         ((PullOpen(None, 6, 0.0),), 6),
-        ((Prune(1, np.array([4, 2]), np.array([1, 9])),), 9),  # what is told are means over all stages
+        ((Prune(1, np.array([4, 2]), np.array([1, 9])),), 9),  # the answer has means over all stages
         ((Deal(np.array([1, 2])),), None),
-        ((HandOver(live=True, used=3),), None),  # means that were told before
+        ((HandOver(live=True, used=3),), None),  # means that were sent before
     ],
 )
-def test_the_fewest_pulls_behind_a_mean_are_found_in_every_kind_of_question(messages, smallest):
+def test_the_smallest_batch_of_every_kind_of_request(messages, smallest):
     assert smallest_batch(Request(0, 1, messages)) == smallest
 
 
-def test_a_schedule_that_needs_smaller_batches_is_declined_before_anything_is_pulled(certs, tmp_path):
+def test_a_schedule_with_smaller_batches_is_declined_before_the_first_pull(certs, tmp_path):
     team = ThreadSites(certs, min_batch=50, joins={"audit": tmp_path / "sent.jsonl"})
-    with pytest.raises(ct.SiteError, match=r"site0 does not take part: the schedule asks for a mean over \d+ pulls"):
+    with pytest.raises(ct.SiteError, match=r"site0 declined to take part: the schedule has a batch of size \d+"):
         ct.identify(ARMS, 20, agents=1, horizon=60_000, algorithm="collab-top-iid", seed=5, team=team)
     assert "min_batch is 50" in str(team.errors[0])
     assert [line["frame"] for line in sent(tmp_path / "sent.jsonl")] == ["Hello", "Declined"]
 
 
-def test_both_commands_say_so_at_the_start(certs, tmp_path):
+def test_both_commands_report_small_batches_at_the_start(certs, tmp_path):
     run = Trial(tmp_path, certs, algorithm="collab-top-iid")
     try:
         run.start_coordinator()
         run.start_site(0, more=("--min-batch", 5))
-        assert (run.running["site0"].wait(60), run.running["coordinator"].wait(60)) == (1, 1)
+        assert (run.processes["site0"].wait(60), run.processes["coordinator"].wait(60)) == (1, 1)
     finally:
         run.stop()
     assert run.pulls_made("site0") == []
-    assert "error: site site0 does not take part: the schedule asks for a mean over 1 pulls" in run.said("coordinator")
-    said = "does not take part: the schedule of collab-top-iid at horizon 500 asks for a mean over 1 pulls"
-    assert f"{said}, and min_batch is 5: another horizon may do" in run.said("site0")
+    assert "error: site site0 declined to take part: the schedule has a batch of size 1" in run.stderr("coordinator")
+    reason = "declined to take part: the schedule of collab-top-iid at horizon 500 has a batch of size 1"
+    assert f"{reason}, but min_batch is 5: try a different horizon" in run.stderr("site0")
 
 
 @dataclass(frozen=True)
 class Shrinking(ct.Algorithm):
-    """Of the caller's own, so a site cannot rehearse it: eight pulls an arm, then three."""
+    """Eight pulls per arm, then three. It is not registered, so a site cannot rehearse it."""
 
     name = "shrinking"
 
@@ -74,12 +74,12 @@ class Shrinking(ct.Algorithm):
         board.accept(np.argsort(-board.means(arms))[: problem.m], round=0, phase="shared")
 
 
-def test_what_could_not_be_rehearsed_is_refused_when_it_is_asked(certs, tmp_path):
+def test_a_small_batch_that_could_not_be_rehearsed_is_declined_when_it_is_requested(certs, tmp_path):
     team = ThreadSites(certs, min_batch=5, joins={"audit": tmp_path / "sent.jsonl"})
     run = {"m": 1, "agents": 1, "horizon": 100, "algorithm": Shrinking(), "seed": 1}
-    with pytest.raises(ct.SiteError, match="site0 stopped taking part: the schedule asks for a mean over 3 pulls"):
+    with pytest.raises(ct.SiteError, match="site0 stopped taking part: the schedule has a batch of size 3"):
         ct.identify(ct.BernoulliArms([0.9, 0.1]), **run, team=team)
-    assert "a mean over 3 pulls was asked for, and min_batch is 5" in str(team.errors[0])
+    assert "a batch of size 3 was requested, but min_batch is 5" in str(team.errors[0])
     lines = sent(tmp_path / "sent.jsonl")
     assert [line["frame"] for line in lines] == ["Hello", "Ready", "Answer", "Declined"]
     assert [line["pulls"] for line in lines if line["frame"] == "Answer"] == [16]

@@ -1,4 +1,4 @@
-"""A coordinator and ten sites on eleven hosts: network namespaces with a bridge between them."""
+"""A coordinator and ten sites on eleven hosts, which are network namespaces connected by a bridge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GROUPS = np.random.default_rng(5).uniform(0.1, 0.9, (40, SITES))
 needs_namespaces()
 
 
-def test_ten_sites_on_hosts_of_their_own_give_the_results_and_ledgers_of_the_local_team(tmp_path):
+def test_ten_sites_on_separate_hosts_give_the_results_and_ledgers_of_the_local_team(tmp_path):
     ct.make_certificates(tmp_path / "certs", [f"site{number}" for number in range(SITES)], hosts=["10.77.0.1"])
     np.savetxt(tmp_path / "means.txt", MEANS)
     np.savetxt(tmp_path / "groups.txt", GROUPS)
@@ -35,7 +35,7 @@ def test_ten_sites_on_hosts_of_their_own_give_the_results_and_ledgers_of_the_loc
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
-    told = json.loads(ended.stdout)
+    results = json.loads(ended.stdout)
     means, groups = ct.read_arms(tmp_path / "means.txt"), ct.read_arms(tmp_path / "groups.txt")
     for algorithm, arms, m, horizon in (
         ("frugal-top", means, 5, 6_000),
@@ -43,6 +43,6 @@ def test_ten_sites_on_hosts_of_their_own_give_the_results_and_ledgers_of_the_loc
         ("collab-top-noniid", groups, 3, 6_000),
     ):
         expected = ct.identify(arms, m, agents=SITES, horizon=horizon, algorithm=algorithm, seed=9)
-        got = told[algorithm]
-        assert got.pop("hosts") == SITES
-        assert got == json.loads(expected.to_json())
+        result = results[algorithm]
+        assert result.pop("hosts") == SITES
+        assert result == json.loads(expected.to_json())

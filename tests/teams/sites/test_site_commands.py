@@ -1,4 +1,4 @@
-"""The commands say in one line what is wrong, before anybody is waited for."""
+"""The commands report errors in one line, before they wait for anything."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from collabtop.runs.sites_run import read_run
 
 
 def run(*arguments):
-    """Run the command line in this process; a traceback fails the test."""
+    """Run the command line in this process, without a traceback."""
     result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="collabtop")
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result
@@ -43,16 +43,16 @@ def run_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "error"),
     [
-        (GOOD + "colour = 3", "unknown field `colour` (known are m, sites, arms"),
+        (GOOD + "colour = 3", "unknown field `colour` (the keys are m, sites, arms"),
         (GOOD.replace("m = 1", 'm = "one"'), "Expected `int`, got `str` - at `$.m`"),
         (GOOD.replace("m = 1\n", ""), "missing required field `m`"),
         (GOOD + 'on_lost = "cry"', "'cry'"),
-        ("m = ", "not TOML"),
+        ("m = ", "invalid TOML"),
         (GOOD.replace('"north"', '"no/rth"'), "site is 'no/rth', but a name of"),
         (GOOD.replace('"north"', '"south"'), "the same name twice"),
-        (GOOD.replace('"north"', '"authority"'), "choose another"),
+        (GOOD.replace('"north"', '"authority"'), "choose a different name"),
         (
             GOOD.replace("agents = 2", "agents = 0"),
             "the number of agents of site 'south' is 0, but a whole number of at",
@@ -64,19 +64,24 @@ def run_file(tmp_path):
         (GOOD + "wait = true", "Expected `float"),
     ],
 )
-def test_a_run_file_is_read_strictly(run_file, text, said):
+def test_a_run_file_is_read_strictly(run_file, text, error):
     path = run_file(text)
     with pytest.raises(ct.FileError) as caught:
         read_run(path)
     assert str(caught.value).startswith(str(path))
-    assert said in str(caught.value)
+    assert error in str(caught.value)
 
 
-def test_a_run_file_that_is_fine_is_read(run_file):
+def test_a_valid_run_file_is_read(run_file):
     settings = read_run(run_file(GOOD))
     assert settings.roster() == ["north", ("south", 2)]
     assert settings.remote_arms(3).n == 3
     assert settings.on_lost == "fail"
+
+
+def test_heterogeneous_arms_differ_between_sites(run_file):
+    assert read_run(run_file(GOOD)).remote_arms(3).iid
+    assert read_run(run_file(GOOD + "heterogeneous = true")).remote_arms(3).agents == 3
 
 
 def test_wrong_input_is_one_line_and_code_2(run_file, certs, tmp_path):
@@ -84,13 +89,13 @@ def test_wrong_input_is_one_line_and_code_2(run_file, certs, tmp_path):
     cert, means = certs / "coordinator.pem", tmp_path / "means.txt"
     means.write_text("0.5\n0.6\n")
     assert "no such file" in line_of(run("coordinate", tmp_path / "absent.toml", "--cert", cert))
-    assert "collabtop certs makes what is needed" in line_of(run("coordinate", good, "--cert", "absent.pem"))
+    assert "collabtop certs makes the files" in line_of(run("coordinate", good, "--cert", "absent.pem"))
     assert "listen is 'here'" in line_of(run("coordinate", good, "--cert", cert, "--listen", "here"))
     both = run_file(GOOD + 'labels = ["a", "b", "c"]')
     assert "exactly one of arms" in line_of(run("coordinate", both, "--cert", cert, "--listen", "localhost:0"))
     join = ("join", "localhost:7443", "--site", "site0", "--cert", certs / "site0.pem")
     assert "exactly one of --arms and --means" in line_of(run(*join))
-    assert "no certificate in PEM form" in line_of(
+    assert "not a certificate in PEM format" in line_of(
         run("join", "localhost:1", "--site", "x", "--cert", good, "--means", means)
     )
     assert "--min-batch is 0" in line_of(run(*join, "--means", means, "--min-batch", 0))
@@ -98,49 +103,49 @@ def test_wrong_input_is_one_line_and_code_2(run_file, certs, tmp_path):
     assert "site is '-'" in line_of(run("certs", tmp_path / "new", "--", "-"))
 
 
-def test_a_place_where_no_result_can_be_saved_is_said_before_anybody_is_waited_for(run_file, certs, tmp_path):
+def test_a_path_where_no_result_can_be_saved_is_rejected_at_the_start(run_file, certs, tmp_path):
     coordinate = ("coordinate", run_file(GOOD), "--listen", "localhost:0", "--cert", certs / "coordinator.pem")
-    for path, said in (
+    for path, error in (
         (tmp_path / "nowhere" / "top.json", "no such file or directory"),
         (tmp_path / "run.toml" / "top.json", "not a directory"),
         (tmp_path, "exists and is not a file: choose a different name"),
     ):
         line = line_of(run(*coordinate, "--save", path))
         assert line.startswith(f"error: --save {str(path)!r}")
-        assert said in line
+        assert error in line
     assert {path.name for path in tmp_path.iterdir()} == {"run.toml"}
 
 
-@pytest.mark.parametrize("gone", [False, True])
-def test_a_result_is_saved_and_shown_and_shown_too_if_its_folder_is_gone_by_then(
-    run_file, certs, tmp_path, monkeypatch, gone
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_result_is_saved_and_shown_even_if_its_folder_has_been_deleted(
+    run_file, certs, tmp_path, monkeypatch, deleted
 ):
     folder = tmp_path / "results"
     folder.mkdir()
 
-    def run_at_last(*_, **__):
-        if gone:
+    def run_over_sites(*_, **__):
+        if deleted:
             folder.rmdir()
         return ct.identify(ct.BernoulliArms([0.9, 0.5, 0.4]), 1, agents=3, horizon=300, seed=1)
 
-    monkeypatch.setattr("collabtop.cli.coordinate_command.run_over_sites", run_at_last)
+    monkeypatch.setattr("collabtop.cli.coordinate_command.run_over_sites", run_over_sites)
     save = folder / "top.json"
     ended = run("coordinate", run_file(GOOD), "--cert", certs / "coordinator.pem", "--json", "--save", save)
     assert json.loads(ended.stdout)["top"] == [0]
-    if gone:
+    if deleted:
         assert (ended.exit_code, ended.stderr) == (2, f"error: --save {str(save)!r}: no such file or directory\n")
     else:
         assert (ended.exit_code, ended.stderr) == (0, "")
         assert json.loads(save.read_text()) == json.loads(ended.stdout)
 
 
-def test_sites_that_do_not_come_are_named(run_file, certs):
+def test_sites_that_do_not_connect_are_named(run_file, certs):
     path = run_file(GOOD + "wait = 0.5")
     ended = run("coordinate", path, "--cert", certs / "coordinator.pem", "--listen", "localhost:0", "--json")
     assert ended.exit_code == 1
     listening, *last = ended.stderr.splitlines()
     assert re.fullmatch(r"listening on localhost:[1-9]\d*", listening)
-    assert last == ["error: 2 of 2 sites did not come within 0.5 s: north, south"]
+    assert last == ["error: 2 of 2 sites did not connect within 0.5 s: north, south"]
 
 
 def test_a_site_without_a_coordinator_gives_up(certs, tmp_path):
@@ -149,8 +154,8 @@ def test_a_site_without_a_coordinator_gives_up(certs, tmp_path):
     ended = run(*join, "--give-up", 0.3)
     assert ended.exit_code == 1
     assert ended.stderr.splitlines() == [
-        "nobody listens there; trying again",  # once, however often it tries
-        "error: no coordinator at localhost:1 for 0.3 s: nobody listens there",
+        "connection refused; retrying",  # only once
+        "error: no coordinator at localhost:1 for 0.3 s: connection refused",
     ]
 
 
@@ -159,14 +164,16 @@ WITHOUT_GRPC = (
 )
 
 
-def test_without_grpc_one_line_says_what_to_install(run_file, certs):
+def test_without_grpc_one_line_states_what_to_install(run_file, certs):
     script = WITHOUT_GRPC.format(["coordinate", str(run_file(GOOD)), "--cert", str(certs / "coordinator.pem")])
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert line_of(ended) == "error: agents at remote sites need grpc: pip install 'collabtop[sites]'\n"
+    assert (
+        line_of(ended) == "error: a run over sites needs grpc, which is not installed: pip install 'collabtop[sites]'\n"
+    )
 
 
 @pytest.mark.parametrize("command", ["certs", "join"])
-def test_without_cryptography_one_line_says_what_to_install(certs, tmp_path, monkeypatch, command):
+def test_without_cryptography_one_line_states_what_to_install(certs, tmp_path, monkeypatch, command):
     means = tmp_path / "means.txt"
     means.write_text("0.5\n0.6\n")
     arguments = {
@@ -175,10 +182,10 @@ def test_without_cryptography_one_line_says_what_to_install(certs, tmp_path, mon
     }
     monkeypatch.setitem(sys.modules, "cryptography", None)
     ended = run(command, *arguments[command])
-    assert line_of(ended) == "error: agents at remote sites need cryptography: pip install 'collabtop[sites]'\n"
+    assert "needs cryptography, which is not installed: pip install 'collabtop[sites]'" in line_of(ended)
 
 
-def test_keys_are_for_their_owner_only_and_what_is_there_is_kept(tmp_path):
+def test_keys_are_readable_by_their_owner_only_and_existing_files_are_kept(tmp_path):
     folder = tmp_path / "certs"
     assert "made authority.pem, coordinator.pem, north.pem" in run("certs", folder, "north").stdout
     keys = {path: path.read_bytes() for path in folder.glob("*.key")}

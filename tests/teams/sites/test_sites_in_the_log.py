@@ -1,4 +1,4 @@
-"""What the log of a run over sites says of sites that come, go and are lost, for those who watch."""
+"""The log of a run over sites has the status of its agents."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from collabtop.runlog.file import read_log
 from collabtop.runlog.format import AgentStatus
 from collabtop.testing import ConstantArms
 
-ARMS = ConstantArms([place / 8 for place in range(8)])
+ARMS = ConstantArms([arm / 8 for arm in range(8)])
 
 
 class Fails(ct.Arms):
-    """Arms whose second batch ends the site without a word."""
+    """Arms whose site fails without notice at the second batch."""
 
     def __init__(self):
         super().__init__(ARMS.n)
@@ -30,7 +30,7 @@ class Fails(ct.Arms):
 
 
 def join(team, certs, site, arms):
-    with suppress(ct.CollabtopError, RuntimeError):  # it is the coordinator's view that is looked at
+    with suppress(ct.CollabtopError, RuntimeError):  # only the coordinator's log is tested
         ct.join(f"localhost:{team.port}", arms, cert=certs / f"{site}.pem", give_up=1)
 
 
@@ -44,25 +44,25 @@ def run(certs, log, *, on_lost):
     for thread in threads:
         thread.start()
     try:
-        asked = {"agents": 3, "horizon": 600, "algorithm": "collab-top-noniid", "seed": 1}
-        return ct.identify(ct.RemoteArms(8), 2, **asked, team=team, checkpoint=log)
+        problem = {"agents": 3, "horizon": 600, "algorithm": "collab-top-noniid", "seed": 1}
+        return ct.identify(ct.RemoteArms(8), 2, **problem, team=team, checkpoint=log)
     finally:
         for thread in threads:
             thread.join(20)
 
 
-def notes(log, agent):
-    return [it.state for it in read_log(log) if isinstance(it, AgentStatus) and agent in it.agents]
+def states(log, agent):
+    return [record.state for record in read_log(log) if isinstance(record, AgentStatus) and agent in record.agents]
 
 
-def test_a_site_that_is_lost_is_in_the_log_from_its_coming_to_its_loss(certs, tmp_path):
+def test_the_log_has_all_states_of_a_lost_site(certs, tmp_path):
     result = run(certs, tmp_path / "run.ctlog", on_lost="go-on")
     assert result.lost == (2,)
-    assert notes(tmp_path / "run.ctlog", 0) == notes(tmp_path / "run.ctlog", 1) == ["away", "here"]
-    assert notes(tmp_path / "run.ctlog", 2) == ["away", "here", "away", "lost"]
+    assert states(tmp_path / "run.ctlog", 0) == states(tmp_path / "run.ctlog", 1) == ["away", "here"]
+    assert states(tmp_path / "run.ctlog", 2) == ["away", "here", "away", "lost"]
 
 
-def test_where_the_run_fails_the_last_word_is_that_the_site_is_away(certs, tmp_path):
-    with pytest.raises(ct.SiteError, match="site site1 has been gone"):
+def test_if_the_run_fails_the_last_state_of_the_site_is_away(certs, tmp_path):
+    with pytest.raises(ct.SiteError, match="site site1 has been disconnected"):
         run(certs, tmp_path / "run.ctlog", on_lost="fail")
-    assert notes(tmp_path / "run.ctlog", 2) == ["away", "here", "away"]
+    assert states(tmp_path / "run.ctlog", 2) == ["away", "here", "away"]

@@ -1,4 +1,4 @@
-"""Sites give the runs of the local team, word for word, and keep every law that teams keep."""
+"""Runs over sites are identical to those of the local team, and the team keeps the laws of teams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from collabtop.runlog.format import Finished
 from collabtop.teams.sites.connections import Session
 from collabtop.teams.sites.frames import Done
 from collabtop.testing import check_team
-from tests.support.end_of_run import MEANS, RUN, site1_gone_at_the_end
+from tests.support.end_of_run import MEANS, RUN, site1_disconnected_at_the_end
 from tests.support.thread_sites import ThreadSites
 
 
@@ -37,7 +37,7 @@ def test_the_team_keeps_the_laws(certs, algorithms):
     check_team(lambda: ThreadSites(certs), algorithms=algorithms)
 
 
-def test_a_free_port_is_taken_when_it_is_asked_for_and_given_back(certs):
+def test_a_free_port_is_bound_when_it_is_read_and_released_at_the_end(certs):
     def team(port):
         return ct.SitesTeam(["site0"], listen=f"localhost:{port}", cert=certs / "coordinator.pem", wait=0.1)
 
@@ -47,14 +47,14 @@ def test_a_free_port_is_taken_when_it_is_asked_for_and_given_back(certs):
     first = team(0)
     second = team(first.port)
     assert first.port == second.port > 0
-    with pytest.raises(ct.InputError, match="nothing can listen there: is the port in use"):
+    with pytest.raises(ct.InputError, match="that address cannot be used: is the port in use"):
         run(second)
     first.close()
-    with pytest.raises(ct.SiteError, match="did not come"):
+    with pytest.raises(ct.SiteError, match="did not connect"):
         run(second)
 
 
-def test_a_run_that_is_refused_for_its_algorithm_gives_the_port_back(certs, left_behind):
+def test_a_run_that_is_rejected_for_its_algorithm_releases_the_port(certs, left_behind):
     team = ct.SitesTeam(["site0"], listen="localhost:0", cert=certs / "coordinator.pem", on_lost="go-on")
     assert team.port
     assert left_behind() == ["collabtop coordinator"]
@@ -63,7 +63,7 @@ def test_a_run_that_is_refused_for_its_algorithm_gives_the_port_back(certs, left
     assert left_behind() == []
 
 
-def test_with_the_port_is_given_back_whatever_was_refused(certs, left_behind):
+def test_with_releases_the_port_even_if_an_argument_is_rejected(certs, left_behind):
     settings = {"cert": certs / "coordinator.pem", "wait": 0.1}
     with ct.SitesTeam(["site0"], listen="localhost:0", **settings) as team:
         assert team.port
@@ -72,49 +72,47 @@ def test_with_the_port_is_given_back_whatever_was_refused(certs, left_behind):
         assert left_behind() == ["collabtop coordinator"]
     assert left_behind() == []
     again = ct.SitesTeam(["site0"], listen=f"localhost:{team.port}", **settings)
-    with pytest.raises(ct.SiteError, match="did not come"):
+    with pytest.raises(ct.SiteError, match="did not connect"):
         ct.identify(ct.RemoteArms(3), 1, agents=1, horizon=30, seed=1, team=again)
 
 
-def test_a_site_that_is_gone_when_the_answer_is_found_is_told_when_it_is_back(certs):
-    with site1_gone_at_the_end(certs, heal_after=0.5) as (team, joined):
+def test_a_site_that_is_disconnected_at_the_end_is_notified_when_it_reconnects(certs):
+    with site1_disconnected_at_the_end(certs, heal_after=0.5) as (team, joined):
         result = ct.identify(ct.RemoteArms(2), **RUN, team=team)
-        assert [one.result(60).answers for one in joined] == [1, 1]
+        assert [site.result(60).answers for site in joined] == [1, 1]
     assert result == ct.identify(ct.BernoulliArms(MEANS), **RUN)
 
 
 @pytest.mark.slow
-def test_ctrl_c_while_a_site_is_waited_for_at_the_end_loses_neither_the_answer_nor_the_port(
-    certs, tmp_path, left_behind
-):
-    log, told = tmp_path / "run.ctlog", []
+def test_ctrl_c_in_the_last_wait_for_a_site_keeps_the_answer_and_releases_the_port(certs, tmp_path, left_behind):
+    log, records = tmp_path / "run.ctlog", []
 
     def interrupt(event):
         if isinstance(event, RunEnded):
-            told.extend(read_log(log))
+            records.extend(read_log(log))
             threading.Timer(0.5, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT]).start()
 
-    with site1_gone_at_the_end(certs, give_up=1) as (team, joined):
+    with site1_disconnected_at_the_end(certs, give_up=1) as (team, joined):
         with pytest.raises(KeyboardInterrupt):
             ct.identify(ct.RemoteArms(2), **RUN, team=team, checkpoint=log, on_event=interrupt)
         assert joined[0].result(60).answers == 1
         with pytest.raises(ct.SiteError, match="no coordinator"):
             joined[1].result(60)
     expected = ct.identify(ct.BernoulliArms(MEANS), **RUN)
-    assert told[-1] == read_log(log)[-1] == Finished(expected.top_indices)
+    assert records[-1] == read_log(log)[-1] == Finished(expected.top_indices)
     assert left_behind() == []
     again = ct.SitesTeam(["site0", "site1"], listen=f"localhost:{team.port}", cert=certs / "coordinator.pem")
     assert ct.identify(ct.RemoteArms(2), **RUN, team=again, checkpoint=log) == expected
 
 
-def test_all_sites_are_told_the_end_at_the_same_time(certs, monkeypatch):
-    under_way, most, close = [], [], Session.close
+def test_all_sites_are_notified_of_the_end_at_the_same_time(certs, monkeypatch):
+    closing, most, close = [], [], Session.close
 
     async def slowly(session, frame=None):
         if isinstance(frame, Done):
-            under_way.append(session)
-            await asyncio.sleep(0.2)  # as when a link takes no more for now
-            most.append(len(under_way))
+            closing.append(session)
+            await asyncio.sleep(0.2)  # like a congested link
+            most.append(len(closing))
         await close(session, frame)
 
     monkeypatch.setattr(Session, "close", slowly)

@@ -1,4 +1,4 @@
-"""`collabtop coordinate --watch`: the page knows what the coordinator knows, and nothing that stayed at a site."""
+"""`collabtop coordinate --watch`: the page shows what the coordinator knows, and nothing that stayed at a site."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import urllib.request
 from tests.support.site_processes import Trial
 
 
-def ask(url):
+def fetch(url):
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(url, timeout=10) as answer:
         return json.load(answer)
 
 
-def test_a_run_over_sites_is_on_the_page(tmp_path, certs):
+def test_the_page_shows_a_run_over_sites(tmp_path, certs):
     run = Trial(tmp_path, certs, algorithm="frugal-top", pull_seconds=0)
     try:
         run.start_coordinator("--watch")
@@ -24,11 +24,11 @@ def test_a_run_over_sites_is_on_the_page(tmp_path, certs):
         result = run.result()
     finally:
         run.stop()
-    url = re.search(r"watch it at (http://\S+)", run.said("coordinator"))[1]
-    shown = ask(url + "api/runs/run.ctlog")
+    url = re.search(r"watch it at (http://\S+)", run.stderr("coordinator"))[1]
+    shown = fetch(url + "api/runs/run.ctlog")
     assert shown["status"]["status"] == "finished"
     assert (shown["cost"]["words"], shown["progress"]["time"]) == (result["words"], result["time"])
     assert sum(shown["agents"]["pulls"]) == result["pulls"]
     assert not any(shown["arms"]["seen_pulls"])
     assert shown["answer"]["top"] == result["top_indices"]
-    assert ask(url + "api/runs/run.ctlog/result.json")["rounds"] == result["rounds"]
+    assert fetch(url + "api/runs/run.ctlog/result.json")["rounds"] == result["rounds"]

@@ -1,4 +1,4 @@
-"""Every message that leaves a site, in a form its owner can read."""
+"""The audit file: every message that a site sends, in readable form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from collabtop.teams.sites.frames import Answer, FromSite
 
 
 class Audit:
-    """JSON lines, one a frame, each written before its frame is sent: what is not in here did not leave.
+    """A file with one JSON line per frame, written before the frame is sent: anything not in it was not sent.
 
     >>> import tempfile
     >>> from collabtop.teams.sites.frames import Failed
@@ -41,25 +41,25 @@ class Audit:
         self._path = path
 
     def note(self, frame: FromSite) -> None:
-        """Write down a frame that is about to leave."""
+        """Write a frame that is about to be sent."""
         line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **readable(frame)}
         before = os.fstat(self._file.fileno()).st_size
         try:
             write_all(self._file, msgspec.json.encode(line) + b"\n")
         except OSError as error:
-            with suppress(OSError):  # half a line would spoil the next one, and what it is of does not leave
+            with suppress(OSError):  # half a line would corrupt the next one, and its frame is not sent
                 self._file.truncate(before)
             raise FileError(
-                f"audit {str(self._path)!r}: {reason(error)}; nothing is sent unwritten", argument="audit"
+                f"audit {str(self._path)!r}: {reason(error)}; the message was not sent", argument="audit"
             ) from None
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
 
 def readable(frame: FromSite) -> dict[str, Any]:
-    """A frame as plain names and numbers; what is packed or sealed in it is opened."""
+    """A frame as plain data, with sealed and packed parts decoded."""
     if not isinstance(frame, Answer):
         return {"frame": type(frame).__name__, **msgspec.structs.asdict(frame)}
     sealed = frame.reply

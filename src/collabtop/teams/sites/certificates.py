@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collabtop.errors import FileError, InputError, reason
-from collabtop.teams.sites.extra import needs_sites_extra
-from collabtop.validation import positive_number
+from collabtop.validation import positive_number, require
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -29,7 +28,7 @@ _CLOCKS_DIFFER = timedelta(minutes=5)
 
 
 def check_site_name(name: str) -> str:
-    """A name that can stand in a certificate and be a file's name.
+    """Validate a site's name, which appears in its certificate and in file names.
 
     >>> check_site_name("hospital-7")
     'hospital-7'
@@ -37,13 +36,11 @@ def check_site_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise InputError(
             f"site is {name!r:.80}, but a name of at most 63 letters, digits, dots, dashes and underscores is needed, "
-            "with a letter or digit at both ends",
+            "starting and ending with a letter or digit",
             argument="sites",
         )
     if name in (AUTHORITY, COORDINATOR):
-        raise InputError(
-            f"site is {name!r}, which is the name of a certificate of another kind: choose another", argument="sites"
-        )
+        raise InputError(f"site is {name!r}, which is reserved: choose a different name", argument="sites")
     return name
 
 
@@ -54,14 +51,16 @@ def make_certificates(
     hosts: Sequence[str] = ("localhost", "127.0.0.1"),
     days: float = 365,
 ) -> list[Path]:
-    """Make what is not there yet: an authority, the coordinator's certificate, and one a site; return what was made.
+    """Make a private authority and certificates for the coordinator and each site; return the new certificates.
+
+    Existing files are kept.
 
     Args:
-        folder: where they go: NAME.pem and NAME.key. `authority.key` can make more of them, so keep it to yourself;
-            a site gets `authority.pem` and its own two files.
+        folder: the folder for the files, NAME.pem and NAME.key. Give each site `authority.pem` and its own two files.
+            Keep `authority.key` private: it can issue more certificates.
         sites: names of the sites.
-        hosts: names and addresses under which sites reach the coordinator.
-        days: how long the certificates are good for.
+        hosts: names and addresses at which sites reach the coordinator.
+        days: how many days the certificates are valid.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -73,52 +72,50 @@ def make_certificates(
     names = [check_site_name(name) for name in _listed("sites", sites)]
     hosts = [_check_host(host) for host in _listed("hosts", hosts)]
     if not hosts:
-        raise InputError("hosts is empty: sites need at least one name or address of the coordinator", argument="hosts")
+        raise InputError(
+            "hosts is empty, but at least one name or address of the coordinator is needed", argument="hosts"
+        )
     days = positive_number("days", days)
     if days > _MOST_DAYS:
-        raise InputError(
-            f"days is {days:g}, but at most {_MOST_DAYS:,} (a hundred years) are possible", argument="days"
-        )
-    with needs_sites_extra():
-        import cryptography  # noqa: F401
-    place, made = Path(folder), []
+        raise InputError(f"days is {days:g}, but at most {_MOST_DAYS:,} (a hundred years) are allowed", argument="days")
+    require("sites", "cryptography", what="making certificates")
+    folder, paths = Path(folder), []
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        if not (place / f"{AUTHORITY}.pem").exists():
-            made.append(_make_authority(place, days))
-        issuer = _Issuer(place)
-        if not (place / f"{COORDINATOR}.pem").exists():
-            made.append(issuer.make(COORDINATOR, hosts, days, for_server=True))
-        made += [
-            issuer.make(name, [name], days, for_server=False) for name in names if not (place / f"{name}.pem").exists()
-        ]
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / f"{AUTHORITY}.pem").exists():
+            paths.append(_make_authority(folder, days))
+        issuer = _Issuer(folder)
+        if not (folder / f"{COORDINATOR}.pem").exists():
+            paths.append(issuer.make(COORDINATOR, hosts, days, for_server=True))
+        new = [name for name in names if not (folder / f"{name}.pem").exists()]
+        paths += [issuer.make(name, [name], days, for_server=False) for name in new]
     except OSError as error:
-        raise FileError(f"certificates in {str(place)!r}: {reason(error)}") from None
-    return made
+        raise FileError(f"certificates in {str(folder)!r}: {reason(error)}", argument="folder") from None
+    return paths
 
 
 def _listed(name: str, texts: Sequence[str]) -> Sequence[str]:
-    if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(it, str) for it in texts):
+    if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         raise InputError(f"{name} is {texts!r:.80}, but a list of names is needed", argument=name)
     return texts
 
 
 def _check_host(host: str) -> str:
-    """An address, or a name as the network writes it."""
+    """Validate an IP address or a DNS name."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
         if len(host) <= _LONGEST_HOST and _HOST.fullmatch(host):
             return host
     raise InputError(
-        f"hosts has {host!r:.80}, but an address (without port or brackets) or a name of letters a to z, digits, "
-        "dashes and dots is needed; one with other letters in the form that begins with xn--",
+        f"hosts has {host!r:.80}, but an IP address (without port or brackets) or a DNS name is needed "
+        "(letters a to z, digits, dashes and dots; international names in their xn-- form)",
         argument="hosts",
     )
 
 
 class _Issuer:
-    """The authority, ready to sign."""
+    """Issues certificates signed by the authority in a folder."""
 
     def __init__(self, folder: Path) -> None:
         from cryptography import x509
@@ -130,9 +127,11 @@ class _Issuer:
             key = load_pem_private_key((folder / f"{AUTHORITY}.key").read_bytes(), None)
             self._certificate = x509.load_pem_x509_certificate((folder / f"{AUTHORITY}.pem").read_bytes())
         except (ValueError, TypeError):
-            raise FileError(f"{str(folder / AUTHORITY)!r}.pem and .key are no authority that was made here") from None
+            raise FileError(
+                f"{str(folder / AUTHORITY)!r}.pem and .key are not an authority made by collabtop"
+            ) from None
         if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise FileError(f"{str(folder / AUTHORITY)!r}.key is no key that was made here")
+            raise FileError(f"{str(folder / AUTHORITY)!r}.key is not a key made by collabtop")
         self._key = key
 
     def make(self, name: str, names: Sequence[str], days: float, *, for_server: bool) -> Path:
@@ -141,12 +140,12 @@ class _Issuer:
         from cryptography.x509.oid import ExtendedKeyUsageOID
 
         key = _new_key()
-        # A site's certificate opens no port, and the coordinator's joins no run: neither can pass for the other.
+        # A site's certificate cannot be used by a server, nor the coordinator's by a client.
         usage = ExtendedKeyUsageOID.SERVER_AUTH if for_server else ExtendedKeyUsageOID.CLIENT_AUTH
         builder = (
             _builder(name, self._certificate.subject, key.public_key(), days)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(x509.SubjectAlternativeName([_alternative(it) for it in names]), critical=False)
+            .add_extension(x509.SubjectAlternativeName(list(map(_alternative, names))), critical=False)
             .add_extension(x509.ExtendedKeyUsage([usage]), critical=True)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
@@ -216,7 +215,7 @@ def _write(folder: Path, name: str, certificate: x509.Certificate, key: ec.Ellip
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    # The key first, and for its owner only from the first byte on: a certificate that is there has its key.
+    # The key is written first, so that a certificate that exists has its key, and is never readable by others.
     (folder / f"{name}.key").unlink(missing_ok=True)
     with os.fdopen(os.open(folder / f"{name}.key", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(secret)

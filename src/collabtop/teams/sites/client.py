@@ -1,4 +1,4 @@
-"""A site's side of the connection: one stream after the other until all is done, and agents that answer meanwhile."""
+"""The site's side of the connection: it reconnects until the run is over, while its agents answer requests."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ from collabtop.teams.sites.port import METHOD, SERVICE
 from collabtop.teams.sites.team import labels_fingerprint
 from collabtop.teams.threads import AgentThread
 
-_FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _FLUSH_SECONDS = 2.0
 _MOST_AGENTS = 1 << 20
 
 _BROKEN = (grpc.RpcError, grpc.aio.UsageError, grpc.aio.InternalError, asyncio.InvalidStateError)
-"""What gRPC raises when a connection is lost, depending on where it is noticed."""
+"""What gRPC raises when a connection is lost, depending on where it notices."""
 
 
-class _Lost(Exception):  # noqa: N818  (the way back to dialling)
-    """The connection is gone; it is worth another try."""
+class _ConnectionLost(Exception):  # noqa: N818  (control flow, not an error)
+    """The connection was lost or not made; the site tries again."""
 
 
 class SiteClient:
-    """One site in one run, over as many connections as it takes. Lives on one event loop."""
+    """One site in one run, over one connection after another. It lives on one event loop."""
 
     def __init__(
         self,
@@ -70,32 +70,34 @@ class SiteClient:
         folder: str | PathLike[str] | None,
         audit: Audit | None,
         min_batch: int,
-        run: str,
+        run_id: str,
         give_up: float,
         keepalive: float,
         on_status: Callable[[str], None] | None,
     ) -> None:
         self._address, self._files, self._arms = address, files, arms
         self._folder, self._audit, self._min_batch = folder, audit, min_batch
-        self.run = run
+        self.run_id = run_id
         self._give_up, self._keepalive = give_up, keepalive
-        self._say = on_status or (lambda line: None)
+        self._report = on_status or (lambda line: None)
         self._welcome: Welcome | None = None
         self._journal: Journal | None = None
         self._threads: dict[int, AgentThread] = {}
         self._busy: dict[int, int] = {}
         self._outbox: asyncio.Queue[FromSite | None] | None = None
-        self._trouble: asyncio.Future[None] | None = None
+        self._failure: asyncio.Future[None] | None = None
+        """Gets the exception that ends this site's part in the run."""
 
-    def done(self) -> tuple[tuple[int, ...], int, int]:
-        """Agents, answers and pulls."""
+    def totals(self) -> tuple[tuple[int, ...], int, int]:
+        """The agents, and how many answers they gave and pulls they made."""
         if self._journal is None:
             return (), 0, 0
         states = [agent.state for agent in self._journal.agents.values()]
-        return tuple(self._journal.agents), sum(state.answers for state in states), sum(state.made for state in states)
+        answers, pulls = sum(state.answers for state in states), sum(state.total_pulls for state in states)
+        return tuple(self._journal.agents), answers, pulls
 
     def close(self) -> None:
-        """End the agents; one whose function hangs is left to it."""
+        """Stop the agents, without waiting for a function that hangs."""
         for thread in self._threads.values():
             thread.end()
         if self._journal is not None:
@@ -105,97 +107,98 @@ class SiteClient:
                 thread.join(timeout=_FLUSH_SECONDS)
             self._journal.close()
 
-    # -- dialling
+    # -- connecting
 
-    async def stay(self, process: int) -> None:
-        """Dial, and dial again, until the coordinator says that the answer is known."""
-        self._trouble = asyncio.get_running_loop().create_future()
-        last_contact, wait, said = time.monotonic(), _FIRST_WAIT, ""
+    async def run(self, process: int) -> None:
+        """Take part until the run is over, and reconnect whenever the connection is lost."""
+        self._failure = asyncio.get_running_loop().create_future()
+        last_contact, pause, reported = time.monotonic(), _FIRST_PAUSE, ""
         while True:
             try:
-                if await self._one_connection(process):
+                if await self._connect(process):
                     return
-            except _Lost as lost:
-                if self._outbox is not None:  # we were in
-                    last_contact, wait, said = time.monotonic(), _FIRST_WAIT, ""
+            except _ConnectionLost as lost:
+                if self._outbox is not None:  # we were connected
+                    last_contact, pause, reported = time.monotonic(), _FIRST_PAUSE, ""
                 self._outbox = None
                 if time.monotonic() - last_contact > self._give_up:
                     raise SiteError(f"no coordinator at {self._address} for {self._give_up:g} s: {lost}") from None
-                if str(lost) != said:  # once, not every five seconds
-                    said = str(lost)
-                    self._say(f"{lost}; trying again")
-            pause = asyncio.ensure_future(asyncio.sleep(wait * random.uniform(0.5, 1.0)))  # not all sites at once
-            await asyncio.wait([pause, self._trouble], return_when=asyncio.FIRST_COMPLETED)
-            pause.cancel()
-            if self._trouble.done():
-                self._trouble.result()
-            wait = min(2 * wait, _LONGEST_WAIT)
+                if str(lost) != reported:  # once, not every five seconds
+                    reported = str(lost)
+                    self._report(f"{lost}; retrying")
+            sleep = asyncio.ensure_future(asyncio.sleep(pause * random.uniform(0.5, 1.0)))  # not all sites at once
+            await asyncio.wait([sleep, self._failure], return_when=asyncio.FIRST_COMPLETED)
+            sleep.cancel()
+            if self._failure.done():
+                self._failure.result()
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
-    async def _one_connection(self, process: int) -> bool:
+    async def _connect(self, process: int) -> bool:
+        """Make one connection and use it while it lasts; return True if the run is over."""
         credentials = grpc.ssl_channel_credentials(self._files.authority, self._files.key, self._files.certificate)
         options = tls.client_options(self._keepalive)
         async with grpc.aio.secure_channel(self._address, credentials, options=options) as channel:
             call = channel.stream_stream(f"/{SERVICE}/{METHOD}")()
             try:
-                return await self._talk(call, process)
+                return await self._take_part(call, process)
             except _BROKEN as error:
-                raise _Lost(_what_happened(error)) from None
+                raise _ConnectionLost(_describe(error)) from None
             finally:
                 call.cancel()
 
-    async def _talk(self, call: Any, process: int) -> bool:
-        await self._send(call, Hello(VERSION, self.run, process, self._arms.n, labels_fingerprint(self._arms)))
+    async def _take_part(self, call: Any, process: int) -> bool:
+        await self._send(call, Hello(VERSION, self.run_id, process, self._arms.n, labels_fingerprint(self._arms)))
         joiner = Joiner(SMALL)
         frame = await self._read(call, joiner)
         if isinstance(frame, Refused):
-            self._refused(frame)
+            self._handle_refusal(frame)
         if not isinstance(frame, Welcome):
-            raise SiteError("the coordinator did not say welcome: is it one of collabtop?")
-        await self._settle_in(call, frame)
+            raise SiteError("the coordinator sent a frame out of order")
+        await self._handle_welcome(call, frame)
         assert self._journal is not None
         self._outbox = asyncio.Queue()
         writer = asyncio.ensure_future(self._write(call, self._outbox))
         self._outbox.put_nowait(Ready(self._journal.life, self._journal.answered()))
-        self._say(f"connected to {self._address}")
+        self._report(f"connected to {self._address}")
         joiner.limit = largest_frame(self._arms.n)
         try:
-            return await self._listen(call, joiner, writer)
+            return await self._read_requests(call, joiner, writer)
         finally:
             writer.cancel()
 
-    async def _listen(self, call: Any, joiner: Joiner, writer: asyncio.Future[None]) -> bool:
-        assert self._trouble is not None
+    async def _read_requests(self, call: Any, joiner: Joiner, writer: asyncio.Future[None]) -> bool:
+        assert self._failure is not None
         while True:
             reading = asyncio.ensure_future(self._read(call, joiner))
             try:
-                waiting: list[asyncio.Future[Any]] = [reading, self._trouble, writer]
+                waiting: list[asyncio.Future[Any]] = [reading, self._failure, writer]
                 await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                if self._trouble.done():
+                if self._failure.done():
                     await self._flush(call, writer, reading)
-                    self._trouble.result()
+                    self._failure.result()
                 if writer.done():
                     writer.result()
                 frame = await reading
             finally:
                 reading.cancel()
             if isinstance(frame, Done):
-                self._say("done: the answer is known")
+                self._report("done: the run is over")
                 return True
             if isinstance(frame, Refused):
-                self._refused(frame)
+                self._handle_refusal(frame)
             if not isinstance(frame, Ask):
                 self._stop(Declined("request"), ProtocolError("the coordinator sent a frame out of order"))
                 continue
-            self._asked(frame.request)
+            self._handle_request(frame.request)
 
     async def _flush(self, call: Any, writer: asyncio.Future[None], reading: asyncio.Future[Any]) -> None:
-        """Let a last word arrive before we leave."""
+        """Wait until the last frame has arrived."""
         assert self._outbox is not None
         self._outbox.put_nowait(None)
         await asyncio.wait([writer], timeout=_FLUSH_SECONDS)
         await asyncio.wait([reading], timeout=_FLUSH_SECONDS)
         if reading.done() and reading.exception() is None:
-            await _ended(call)
+            await _wait_for_end(call)
 
     # -- frames
 
@@ -214,79 +217,83 @@ class SiteClient:
         while True:
             piece = await call.read()
             if piece is grpc.aio.EOF:
-                raise _Lost(_what_happened(grpc.aio.AioRpcError(await call.code(), None, None, await call.details())))
+                error = grpc.aio.AioRpcError(await call.code(), None, None, await call.details())
+                raise _ConnectionLost(_describe(error))
             whole = joiner.take(piece)
             if whole is not None:
                 return read_from_coordinator(whole)
 
-    def _refused(self, frame: Refused) -> NoReturn:
+    def _handle_refusal(self, frame: Refused) -> NoReturn:
         if frame.why == "here already":
-            raise _Lost("another process with this certificate is connected")
-        raise SiteError(f"turned away by the coordinator: {_REFUSED[frame.why]}")
+            raise _ConnectionLost("another process with this certificate is connected")
+        raise SiteError(f"rejected by the coordinator: {_WHY_REFUSED[frame.why]}")
 
     # -- the run
 
-    async def _settle_in(self, call: Any, welcome: Welcome) -> None:
-        """Look at what the run is, once; a coordinator that comes back has to have the same."""
+    async def _handle_welcome(self, call: Any, welcome: Welcome) -> None:
+        """Open the journal when the run is first offered; after a reconnect the run must be the same."""
         if self._welcome is not None:
             if welcome != self._welcome:
-                raise SiteError(f"the coordinator at {self._address} has another run now")
+                raise SiteError(f"the coordinator at {self._address} now has a different run")
             return
-        if self.run not in ("", welcome.run):
-            raise SiteError(f"the coordinator at {self._address} has another run than the one asked for")
+        if self.run_id not in ("", welcome.run):
+            raise SiteError(f"the coordinator at {self._address} does not have the requested run")
         declined = await asyncio.to_thread(self._objection, welcome)
         if declined is not None:
             frame, error = declined
             await self._send(call, frame)
             await call.done_writing()
-            await _ended(call)
+            await _wait_for_end(call)
             raise error
         self._journal = await asyncio.to_thread(
             Journal, self._folder, welcome.run, welcome.setup, welcome.agents, self._arms, self._min_batch
         )
         self._threads = {number: AgentThread(agent) for number, agent in self._journal.agents.items()}
-        self._welcome, self.run = welcome, welcome.run
+        self._welcome, self.run_id = welcome, welcome.run
 
     def _objection(self, welcome: Welcome) -> tuple[Declined, SiteError] | None:
+        """Why this site declines the run: a frame for the coordinator and an error here. None if it takes part."""
         problem = welcome.setup.problem
         if problem.n != self._arms.n or self._arms.agents not in (None, problem.agents):
-            return _declined("arms", 0, f"the run is about {problem.n} arms and {problem.agents} agents, unlike ours")
+            theirs = f"{problem.n} arms and {problem.agents} agents"
+            return _declined("arms", 0, f"the run has {theirs}, which does not match this site's arms")
         valid = 0 < problem.agents <= _MOST_AGENTS and 0 <= 2 * problem.m <= problem.n and problem.horizon > 0
         valid = valid and welcome.setup.seed >= 0
         numbers = set(welcome.agents)
         if not valid or not numbers or len(numbers) < len(welcome.agents) or max(numbers) >= problem.agents:
-            return _declined("request", 0, "the coordinator describes a run that cannot be")
+            return _declined("request", 0, "the coordinator offered an invalid run")
         if self._min_batch > 1:
             smallest = rehearsed_smallest_batch(welcome.setup)
             if smallest is not None and smallest < self._min_batch:
-                said = (
-                    f"the schedule of {welcome.setup.algorithm} at horizon {problem.horizon} asks for a mean over "
-                    f"{smallest} pulls, and min_batch is {self._min_batch}: another horizon may do"
+                why = (
+                    f"the schedule of {welcome.setup.algorithm} at horizon {problem.horizon} has a batch of size "
+                    f"{smallest}, but min_batch is {self._min_batch}: try a different horizon"
                 )
-                return _declined("batch", smallest, said)
+                return _declined("batch", smallest, why)
         return None
 
-    def _asked(self, sealed: SealedRequest) -> None:
+    def _handle_request(self, sealed: SealedRequest) -> None:
+        """Pass a request to its agent, unless it is being answered or was answered already."""
         assert self._journal is not None
         agent = self._journal.agents.get(sealed.agent)
         if agent is None or sealed.epoch != self._journal.life:
-            self._stop(Declined("request"), ProtocolError("a request to an agent or a life that is not ours"))
+            self._stop(Declined("request"), ProtocolError("the coordinator sent a request for a different site"))
             return
         if self._busy.get(sealed.agent, -1) >= sealed.number:
-            return  # its answer goes out when it is there; a late copy of an older request needs none
-        if sealed.number < agent.state.last:
-            return  # a late repeat: nobody waits for it
+            return  # the agent is at work on it, or on a later one
+        if sealed.number < agent.state.last_request:
+            return  # a late repeat: its answer is not needed any more
         try:
             request = sealed.open()
-        except ProtocolError:  # whose text may quote what the peer sent
-            self._stop(Declined("request"), ProtocolError("the coordinator sent a question that is not a message"))
+        except ProtocolError:  # its text may quote the peer
+            self._stop(Declined("request"), ProtocolError("the coordinator sent a request that is not a valid message"))
             return
         self._busy[sealed.agent] = sealed.number
         loop, future = asyncio.get_running_loop(), self._threads[sealed.agent].ask(request)
-        future.add_done_callback(lambda it: _in_loop(loop, self._answered, agent, sealed.number, it))
+        future.add_done_callback(lambda done: _call_in_loop(loop, self._handle_answer, agent, sealed.number, done))
 
-    def _answered(self, agent: JournalledAgent, number: int, future: Future[Reply]) -> None:
-        """An agent has its answer: send it, or if nobody is there wait to be asked again."""
+    def _handle_answer(self, agent: JournalledAgent, number: int, future: Future[Reply]) -> None:
+        """Send an agent's answer; while disconnected, wait for the request to be repeated."""
         assert self._journal is not None
         self._busy.pop(agent.number, None)
         error = future.exception()
@@ -294,30 +301,31 @@ class SiteClient:
             if self._outbox is not None:
                 self._outbox.put_nowait(Answer(seal_reply(future.result(), self._journal.life)))
         elif isinstance(error, PullError):
-            self._stop(Failed(agent.number, number, self._number_of(error.candidate)), error)
+            self._stop(Failed(agent.number, number, self._arm_with_label(error.candidate)), error)
         elif isinstance(error, SmallBatchError):
             self._stop(Declined("batch", error.pulls), SiteError(str(error)))
         elif isinstance(error, ProtocolError):
-            self._stop(Declined("request"), SiteError(f"the coordinator asked for what cannot be: {error}"))
+            self._stop(Declined("request"), SiteError(f"the coordinator sent an invalid request: {error}"))
         else:
             self._stop(None, error)
 
-    def _stop(self, last_word: FromSite | None, error: BaseException) -> None:
-        if last_word is not None and self._outbox is not None:
-            self._outbox.put_nowait(last_word)
-        assert self._trouble is not None
-        if not self._trouble.done():
-            self._trouble.set_exception(error)
-            self._trouble.exception()  # or asyncio complains that nobody looked, as when we are leaving anyway
+    def _stop(self, last_frame: FromSite | None, error: BaseException) -> None:
+        """End this site's part in the run with an error, after a last frame."""
+        if last_frame is not None and self._outbox is not None:
+            self._outbox.put_nowait(last_frame)
+        assert self._failure is not None
+        if not self._failure.done():
+            self._failure.set_exception(error)
+            self._failure.exception()  # asyncio logs exceptions that are never retrieved
 
-    def _number_of(self, label: str) -> int:
+    def _arm_with_label(self, label: str) -> int:
         return next((arm for arm in range(self._arms.n) if self._arms.label(arm) == label), 0)
 
 
-async def _ended(call: Any) -> None:
-    """Wait until the other side has read all and ended the stream, which it does at once.
+async def _wait_for_end(call: Any) -> None:
+    """Wait until the coordinator has read everything and closed the stream, which it does at once.
 
-    The end is behind all that it sent before, so that has to be read.
+    The end of the stream comes after all frames that it sent before, so these are read too.
     """
     with suppress(TimeoutError, *_BROKEN):
         async with asyncio.timeout(_FLUSH_SECONDS):
@@ -325,38 +333,39 @@ async def _ended(call: Any) -> None:
                 pass
 
 
-def _in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[..., None], *arguments: Any) -> None:
-    """Go on in the loop, if it is still there: an agent may finish after its site gave up."""
+def _call_in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[..., None], *arguments: Any) -> None:
+    """Call back in the loop, unless it is closed: an agent may finish after its site gave up."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(callback, *arguments)
 
 
-def _declined(why: WhyDeclined, number: int, said: str) -> tuple[Declined, SiteError]:
-    return Declined(why, number), SiteError(f"this site does not take part: {said}")
+def _declined(why: WhyDeclined, number: int, text: str) -> tuple[Declined, SiteError]:
+    return Declined(why, number), SiteError(f"this site declined to take part: {text}")
 
 
-def _what_happened(error: Exception) -> str:
+def _describe(error: Exception) -> str:
+    """What happened to a connection, in our own words: gRPC's text may quote the peer."""
     details = (error.details() if isinstance(error, grpc.aio.AioRpcError) else "") or ""
-    return next((said for sign, said in _SIGNS.items() if sign in details), "the connection was lost")
+    return next((text for part, text in _DESCRIPTIONS.items() if part in details), "connection lost")
 
 
-_SIGNS = {
-    "CERTIFICATE_VERIFY_FAILED": "the coordinator's certificate is not of our authority, or not for this address",
-    "Connection refused": "nobody listens there",
-    "resolving": "no machine of that name is known",
-    "failed to connect": "no connection: the coordinator hangs up, or the way to it is closed",
+_DESCRIPTIONS = {
+    "CERTIFICATE_VERIFY_FAILED": "the coordinator's certificate is not from our authority, or not for this address",
+    "Connection refused": "connection refused",
+    "resolving": "unknown host name",
+    "failed to connect": "cannot connect: the coordinator closes the connection, or a firewall blocks it",
 }
-"""What gRPC says of a connection that failed has one of these in it; the first that fits is passed on in our words."""
+"""By a part of gRPC's own text; the first match counts."""
 
-_REFUSED = {
-    "version": "it speaks another version of the protocol",
+_WHY_REFUSED = {
+    "version": "it uses a different version of the protocol",
     "name": "the certificate's name is not one of this run's sites",
-    "run": "it has another run",
-    "arms": "its run is about another number of arms",
-    "labels": "its run is about arms with other labels",
-    "behind": "it has answers of this site that the site does not know of: the journal is missing or too old",
-    "ahead": "it knows less of the run than this site: it was restarted without its log",
-    "lost": "it was gone for too long, and the run went on without it",
-    "frame": "it did not understand what this site sent",
-    "answer": "an answer of this site could not be, or the site declined",
+    "run": "it has a different run",
+    "arms": "its run has a different number of arms",
+    "labels": "its run has arms with different labels",
+    "behind": "it has answers of this site that are not in the journal: the journal is missing or too old",
+    "ahead": "this site has answered requests that it does not know: it was restarted without its log",
+    "lost": "this site was lost, and the run continues without it",
+    "frame": "it could not read what this site sent",
+    "answer": "this site gave an invalid answer, or declined",
 }

@@ -1,4 +1,4 @@
-"""What the coordinator keeps of each site: who it is, its connection, and what it was asked."""
+"""The coordinator's side of the connections: the slot of each site, its session, and pending requests."""
 
 from __future__ import annotations
 
@@ -17,67 +17,74 @@ from collabtop.protocol.setup import Setup
 from collabtop.teams.sites.frames import FromCoordinator, FromSite, Joiner, encode, pieces, read_from_site
 
 FRAMING = 5
-"""Bytes that gRPC puts before every message."""
+"""Bytes that gRPC adds to every message."""
 
 
 class SiteTimeouts(msgspec.Struct, frozen=True):
-    """How long who is waited for, and what becomes of a run that lost a site."""
+    """How long the coordinator waits for sites, and whether the run continues without lost ones."""
 
     wait: float | None
-    """Seconds until all sites must be there at first; None: as long as it takes."""
+    """Seconds within which all sites must connect at the start; None: no limit."""
     grace: float
-    """Seconds that a site may be gone."""
+    """Seconds that a site may be disconnected."""
     answer_within: float | None
-    """Seconds that a site may take for one answer while it is there; None: as long as it takes."""
+    """Seconds that a connected site may take for one answer; None: no limit."""
     keepalive: float
-    go_on: bool = False
-    """Whether the run goes on without sites that are gone for good."""
+    """Seconds between heartbeats."""
+    tolerates_loss: bool = False
+    """Whether the run continues without lost sites."""
 
 
 class RunOffer(msgspec.Struct, frozen=True):
-    """What a site is told, and what it has to fit."""
+    """The run that sites are invited to, and what their arms must match."""
 
-    run: str
+    run_id: str
     setup: Setup
     labels: str
-    """A fingerprint of the arms' labels, or "" where they do not matter."""
+    """A fingerprint of the arms' labels, or "" if they do not matter."""
     label: Callable[[int], str]
-    """What an arm is called, to name the one whose pull failed."""
+    """The label of an arm, to report failed pulls."""
 
 
 class SiteSlot:
-    """One site of the run: who it is, whether it is there, and why it is out."""
+    """The place of one site in the run, whether it is connected or not."""
 
     def __init__(self, name: str, agents: tuple[int, ...]) -> None:
         self.name, self.agents = name, agents
         self.session: Session | None = None
+        """Its connection; None while it is disconnected."""
         self.handshakes = 0
-        self.seen = False
-        self.gone_since = time.monotonic()
-        self.out: Exception | None = None
+        """Handshakes in progress."""
+        self.has_joined = False
+        """Whether it has been connected before."""
+        self.disconnected_at = time.monotonic()
+        self.failure: Exception | None = None
+        """Why it takes no part any more; None while it does."""
         self.lost = False
+        """Whether the run continues without it."""
 
-    def __str__(self) -> str:  # for logs, which name nobody
+    def __str__(self) -> str:  # for logs, which contain no names of sites
         return f"agent {self.agents[0]}" if len(self.agents) == 1 else f"agents {self.agents[0]} to {self.agents[-1]}"
 
 
 class Session:
-    """One connection of a site that said what it should."""
+    """One connection of a site whose `Hello` was valid."""
 
     def __init__(self, context: Any, transport: TransportStats, process: int) -> None:
         self._context, self._transport = context, transport
         self.process = process
         self.life = 0
+        """Id of the site's journal, from its `Ready`."""
         self._outbox: asyncio.Queue[FromCoordinator | None] = asyncio.Queue()
         self._writer = asyncio.ensure_future(self._write())
         self.ended = asyncio.Event()
 
     def send(self, frame: FromCoordinator) -> None:
-        """Send a frame when it is its turn."""
+        """Queue a frame for sending."""
         self._outbox.put_nowait(frame)
 
     async def close(self, frame: FromCoordinator | None = None) -> None:
-        """End the connection, after a last frame."""
+        """Close the connection, after a last frame if one is given."""
         if frame is not None:
             self.send(frame)
         self._outbox.put_nowait(None)
@@ -92,11 +99,11 @@ class Session:
                     await self._context.write(piece)
                     self._transport.bytes += len(piece) + FRAMING
         except (grpc.RpcError, grpc.aio.UsageError, asyncio.InvalidStateError, grpc.aio.InternalError):
-            self.ended.set()  # the peer is gone; what it did not get is sent again when it is back
+            self.ended.set()  # the peer is disconnected; pending requests are sent again when it is back
 
 
 async def read_frame(context: Any, joiner: Joiner, transport: TransportStats) -> FromSite | None:
-    """The next frame of a peer, or None at its end."""
+    """Read the next frame of a peer; None if it closed the connection."""
     while True:
         piece = await context.read()
         if piece is grpc.aio.EOF:
@@ -108,11 +115,11 @@ async def read_frame(context: Any, joiner: Joiner, transport: TransportStats) ->
 
 
 class Pending:
-    """A request that waits for its answer."""
+    """A request without an answer yet."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.reply: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
         self.sent = False
         self.waited = 0.0
-        """Seconds since it was first sent, but for those in which the site was gone."""
+        """Seconds that the connected site has taken so far."""

@@ -1,22 +1,22 @@
-"""What crosses between a coordinator and a site: typed frames, decoded strictly, in pieces of a bounded size.
+"""The frames that a coordinator and a site exchange. They are decoded strictly and sent in pieces of limited size.
 
 ========  ==============  ====================================================================
-frame     from            says
+frame     sent by         content
 ========  ==============  ====================================================================
-Hello     site            which version, run and process this is, and how many arms it has
-Welcome   coordinator     the run: its id, what all know of it, and which agents the site has
-Refused   coordinator     turned away, and why
-Ready     site            how far each of its agents is
-Declined  site            it does not take part, and why
+Hello     site            its protocol version, run, process and number of arms
+Welcome   coordinator     the run: its id, its setup, and the site's agents
+Refused   coordinator     the site is rejected, with the reason
+Ready     site            the last request that each of its agents answered
+Declined  site            the site does not take part, with the reason
 Ask       coordinator     a request to one agent, sealed
 Answer    site            the reply of one agent, sealed
-Failed    site            a pull failed for good; which arm it was, not what was said
-Done      coordinator     the answer is known, nothing more will be asked
+Failed    site            a pull failed for good: the arm, but not the error
+Done      coordinator     the run is over
 ========  ==============  ====================================================================
 
-Ids and fingerprints are 32 digits, so they can be shown and be names of files. The one text of a peer's own making, the
-algorithm's name and options in a `Welcome`, is looked up and never shown: nothing a peer sends ends up on the other's
-screen or decides where it writes.
+Ids and fingerprints are 32 hexadecimal digits, so they are safe to print and to use in file names. The only free text,
+the algorithm's name and options in a `Welcome`, is looked up and never shown. So a peer decides neither what appears on
+the other's screen nor where it writes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from collabtop.teams.remote.envelope import SealedReply, SealedRequest
 VERSION = 1
 
 RunId = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{32}\Z")]
-"""Names a file at a site and is printed there, so a coordinator may not choose it freely."""
+"""A run's id. It names a file at the site and is printed there, so its form is restricted."""
 Digits = Annotated[str, msgspec.Meta(pattern=r"\A([0-9a-f]{32})?\Z")]
 """An id or a fingerprint, or "" for none."""
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -45,20 +45,20 @@ WhyDeclined = Literal["arms", "batch", "request"]
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=True):
-    """A site's first frame."""
+    """The first frame of a site."""
 
     version: Number
     run: Digits
-    """The run it wants to go on with, or "" for any."""
+    """The run to take part in, or "" for any."""
     process: Number
-    """Drawn when the process began: a connection of the same process takes the place of its last one."""
+    """Random id of the process: a new connection of the same process replaces its previous one."""
     arms: Number
     labels: Digits
     """A fingerprint of the arms' labels, or ""."""
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=True):
-    """A coordinator's answer to it."""
+    """The coordinator's answer to a valid `Hello`."""
 
     run: RunId
     setup: Setup
@@ -66,23 +66,26 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True, tag=2, forbid_unknow
 
 
 class Refused(msgspec.Struct, frozen=True, array_like=True, tag=3, forbid_unknown_fields=True):
-    """Rejected away: the coordinator ends the connection after it."""
+    """The site is rejected; the coordinator closes the connection after this frame."""
 
     why: WhyRefused
 
 
 class Ready(msgspec.Struct, frozen=True, array_like=True, tag=4, forbid_unknown_fields=True):
-    """A site takes part: the life of its journal, and the last request that each agent answered (0: none)."""
+    """The site takes part."""
 
     life: Number
+    """Random id of the site's journal: a site that lost its journal has a different one."""
     answered: tuple[Number, ...]
+    """The number of the last request that each agent answered; 0 if none."""
 
 
 class Declined(msgspec.Struct, frozen=True, array_like=True, tag=5, forbid_unknown_fields=True):
-    """A site does not take part; `number` is what it would have needed or met."""
+    """The site does not take part."""
 
     why: WhyDeclined
     number: Number = 0
+    """For "batch": the number of pulls in the batch that is too small."""
 
 
 class Ask(msgspec.Struct, frozen=True, array_like=True, tag=6, forbid_unknown_fields=True):
@@ -98,7 +101,7 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, tag=7, forbid_unknown
 
 
 class Failed(msgspec.Struct, frozen=True, array_like=True, tag=8, forbid_unknown_fields=True):
-    """A pull of this arm failed for good, so the request stays unanswered; why is told at the site alone."""
+    """A pull of this arm failed for good, so the request is not answered. The error itself stays at the site."""
 
     agent: Number
     number: Number
@@ -106,7 +109,7 @@ class Failed(msgspec.Struct, frozen=True, array_like=True, tag=8, forbid_unknown
 
 
 class Done(msgspec.Struct, frozen=True, array_like=True, tag=9, forbid_unknown_fields=True):
-    """The answer is known."""
+    """The run is over."""
 
 
 FromSite = Hello | Ready | Declined | Answer | Failed
@@ -126,48 +129,46 @@ def encode(frame: FromSite | FromCoordinator) -> bytes:
 
 
 def read_from_site(data: bytes) -> FromSite:
-    """A frame that a site may send; anything else is refused."""
+    """Decode a frame from a site; raise `ProtocolError` if it is invalid."""
     try:
         return _from_site.decode(data)
-    except (msgspec.DecodeError, ValueError, RecursionError):  # whose text may quote what the peer sent
-        raise ProtocolError("not a frame of a site") from None
+    except (msgspec.DecodeError, ValueError, RecursionError):  # its text may quote the peer
+        raise ProtocolError("malformed frame") from None
 
 
 def read_from_coordinator(data: bytes) -> FromCoordinator:
-    """A frame that a coordinator may send; anything else is refused."""
+    """Decode a frame from a coordinator; raise `ProtocolError` if it is invalid."""
     try:
         return _from_coordinator.decode(data)
-    except (msgspec.DecodeError, ValueError, RecursionError):  # whose text may quote what the peer sent
-        raise ProtocolError("not a frame of a coordinator") from None
+    except (msgspec.DecodeError, ValueError, RecursionError):  # its text may quote the peer
+        raise ProtocolError("the coordinator sent a malformed frame") from None
 
 
 def check_run_id(run: str) -> str:
-    """The id of a run, or "" for any, as somebody typed it.
+    """Validate the id of a run as typed by a user; "" stands for any run.
 
     >>> check_run_id("../north")
     Traceback (most recent call last):
-    collabtop.errors.InputError: run is '../north', but the id of a run is needed: 32 digits of 0 to 9 and a to f
+    collabtop.errors.InputError: run is '../north', but a run id is needed: 32 hexadecimal digits
     """
     try:
         return msgspec.convert(run, Digits)
     except msgspec.ValidationError:
-        raise InputError(
-            f"run is {run!r:.80}, but the id of a run is needed: 32 digits of 0 to 9 and a to f", argument="run"
-        ) from None
+        raise InputError(f"run is {run!r:.80}, but a run id is needed: 32 hexadecimal digits", argument="run") from None
 
 
-# -- pieces: a frame grows with n, and what gRPC takes at once does not
+# -- pieces: the size of a frame grows with n, but the size of a gRPC message is limited
 
 PIECE = 1 << 18
-"""Bytes of a frame that travel at once."""
+"""The most bytes of a frame in one piece."""
 _LAST, _MORE = b"\0", b"\1"
 
 SMALL = 1 << 14
-"""Bytes of the largest frame of a handshake."""
+"""The most bytes of a frame during the handshake."""
 
 
 def largest_frame(n: int) -> int:
-    """Bytes of the largest frame about n arms: four arrays of n numbers fit in, and nothing much larger.
+    """The most bytes of a frame in a run with n arms: enough for four arrays of n numbers.
 
     >>> largest_frame(588) < 60_000
     True
@@ -176,7 +177,7 @@ def largest_frame(n: int) -> int:
 
 
 def pieces(data: bytes) -> Iterator[bytes]:
-    """A frame cut up; the first byte of each piece says whether more follow.
+    """Split a frame; the first byte of each piece tells whether more follow.
 
     >>> [len(piece) for piece in pieces(bytes(600_000))]
     [262145, 262145, 75713]
@@ -187,7 +188,7 @@ def pieces(data: bytes) -> Iterator[bytes]:
 
 
 class Joiner:
-    """Puts pieces together again, up to a limit.
+    """Joins pieces into frames of limited size.
 
     >>> joiner = Joiner(limit=1_000_000)
     >>> [joiner.take(piece) is None for piece in pieces(bytes(600_000))]
@@ -196,19 +197,19 @@ class Joiner:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._so_far = bytearray()  # a list of pieces would take fifty bytes more for each, however small it is
+        self._buffer = bytearray()  # a list of pieces would cost another fifty bytes per piece
 
     def take(self, piece: bytes) -> bytes | None:
-        """The whole frame if this was its last piece, else None."""
+        """Add a piece; return the whole frame if it was the last one, else None."""
         mark, part = piece[:1], piece[1:]
         if mark not in (_LAST, _MORE):
-            raise ProtocolError("not a piece of a frame")
-        if len(self._so_far) + len(part) > self.limit:
+            raise ProtocolError("malformed piece of a frame")
+        if len(self._buffer) + len(part) > self.limit:
             raise ProtocolError(f"a frame is larger than {self.limit:,} bytes")
-        self._so_far += part
+        self._buffer += part
         if mark == _MORE:
             if not part:
                 raise ProtocolError("an empty piece of a frame")
             return None
-        whole, self._so_far = bytes(self._so_far), bytearray()
+        whole, self._buffer = bytes(self._buffer), bytearray()
         return whole

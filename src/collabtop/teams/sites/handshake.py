@@ -1,4 +1,4 @@
-"""Who is let in: the handshake of a peer whose certificate has a name of this run."""
+"""The handshake: which peers are accepted as sites of the run."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from collabtop.teams.sites.frames import SMALL, VERSION, Declined, FromSite, Hel
 from collabtop.teams.sites.validation import PublicState
 
 _HELLO_SECONDS, _READY_SECONDS = 10.0, 600.0
-"""A site that is back reads its journal before it is ready, which may take a while."""
-_HANDSHAKES_AT_ONCE = 2
-"""Of one name: one may hang in a connection that is dead without anybody having noticed."""
+"""A reconnecting site may take a while to read its journal before it is ready."""
+_MAX_HANDSHAKES = 2
+"""Per site: one of them may hang on a dead connection that nothing has noticed yet."""
 
 
-class Rejected(Exception):  # noqa: N818  (a way out, no error of ours)
-    """A peer is turned away."""
+class Rejected(Exception):  # noqa: N818  (control flow, not an error)
+    """A peer is rejected; `why` is the code that it is sent."""
 
     def __init__(self, why: WhyRefused) -> None:
         super().__init__(why)
@@ -26,16 +26,18 @@ class Rejected(Exception):  # noqa: N818  (a way out, no error of ours)
 
 
 class Handshake:
-    """Hello, Welcome, Ready: after that a site is in."""
+    """The exchange of Hello, Welcome and Ready, after which a site is connected."""
 
-    def __init__(self, offer: RunOffer, states: list[PublicState], transport: TransportStats, under_way: int) -> None:
+    def __init__(
+        self, offer: RunOffer, states: list[PublicState], transport: TransportStats, latest_request: int
+    ) -> None:
         self._offer, self._states, self._transport = offer, states, transport
-        self.under_way = under_way
-        """Number of the latest request; after a restart, one more than the log has, since that may have been made."""
+        self.latest_request = latest_request
+        """Number of the latest request. After a restart, one more than in the log, since it may have been sent."""
 
     async def accept(self, slot: SiteSlot, context: Any) -> Session:
-        """The session of a site that said what it should; anybody else is turned away."""
-        if slot.handshakes >= _HANDSHAKES_AT_ONCE:
+        """Make the handshake and return the session; raise `Rejected` for an invalid peer."""
+        if slot.handshakes >= _MAX_HANDSHAKES:
             raise Rejected("here already")
         slot.handshakes += 1
         session = None
@@ -43,11 +45,11 @@ class Handshake:
             async with asyncio.timeout(_HELLO_SECONDS):
                 hello = await read_frame(context, Joiner(SMALL), self._transport)
             session = Session(context, self._transport, self._checked_hello(slot, hello).process)
-            session.send(Welcome(self._offer.run, self._offer.setup, slot.agents))
+            session.send(Welcome(self._offer.run_id, self._offer.setup, slot.agents))
             async with asyncio.timeout(_READY_SECONDS):
                 ready = await read_frame(context, Joiner(SMALL + 16 * len(slot.agents)), self._transport)
             session.life = self._checked_ready(slot, ready).life
-            self._check_alone(slot, session.process)  # once more: another one may have come in meanwhile
+            self._check_slot(slot, session.process)  # again: a different process may have connected meanwhile
         except BaseException as error:
             if session is not None:
                 await session.close()
@@ -64,46 +66,46 @@ class Handshake:
         offer = self._offer
         if hello.version != VERSION:
             raise Rejected("version")
-        if hello.run not in ("", offer.run):
+        if hello.run not in ("", offer.run_id):
             raise Rejected("run")
         if hello.arms != offer.setup.problem.n:
             raise Rejected("arms")
         if offer.labels and hello.labels and hello.labels != offer.labels:
             raise Rejected("labels")
-        self._check_alone(slot, hello.process)
+        self._check_slot(slot, hello.process)
         return hello
 
-    def _check_alone(self, slot: SiteSlot, process: int) -> None:
-        if slot.out is not None:
+    def _check_slot(self, slot: SiteSlot, process: int) -> None:
+        if slot.failure is not None:
             raise Rejected("lost" if slot.lost else "answer")
         if slot.session is not None and slot.session.process != process:
             raise Rejected("here already")
 
     def _checked_ready(self, slot: SiteSlot, ready: FromSite | None) -> Ready:
         if isinstance(ready, Declined):
-            slot.out = SiteError(f"site {slot.name} does not take part: {why_declined(ready)}")
+            slot.failure = SiteError(f"site {slot.name} declined to take part: {why_declined(ready)}")
             raise Rejected("answer")
         if not isinstance(ready, Ready) or len(ready.answered) != len(slot.agents):
             raise Rejected("frame")
         for agent, answered in zip(slot.agents, ready.answered, strict=True):
-            if answered < self._states[agent].last:
-                raise Rejected("behind")  # it lost what it drew, so its answers would be another agent's
-            if answered > self.under_way:
-                raise Rejected("ahead")  # this coordinator has lost what it was answered
+            if answered < self._states[agent].last_request:
+                raise Rejected("behind")  # the site lost its rewards, so its answers would be inconsistent
+            if answered > self.latest_request:
+                raise Rejected("ahead")  # this coordinator lost answers that it had received
         return ready
 
 
 def why_declined(frame: Declined) -> str:
-    """What a site that does not take part, or no longer, says about it.
+    """Why a site declined, as text.
 
     >>> why_declined(Declined("batch", 3))
-    'the schedule asks for a mean over 3 pulls, fewer than its --min-batch; another horizon may do'
+    "the schedule has a batch of size 3, below the site's --min-batch: try a different horizon"
     """
-    return _DECLINED[frame.why].format(frame.number)
+    return _WHY_DECLINED[frame.why].format(frame.number)
 
 
-_DECLINED = {
-    "arms": "it has another number of arms",
-    "batch": "the schedule asks for a mean over {} pulls, fewer than its --min-batch; another horizon may do",
-    "request": "it was asked what cannot be",
+_WHY_DECLINED = {
+    "arms": "it has a different number of arms",
+    "batch": "the schedule has a batch of size {}, below the site's --min-batch: try a different horizon",
+    "request": "it received an invalid request",
 }

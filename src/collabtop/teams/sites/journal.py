@@ -1,4 +1,4 @@
-"""A site's own journal: what its agents drew and answered, so that a restarted site is the same site."""
+"""A site's journal: its agents' rewards and answers, from which a restarted site continues."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from collabtop.teams.sites.validation import PublicState
 
 
 class JournalledAgent:
-    """An agent that looks at what it is asked, and writes down what it answered before anybody hears of it."""
+    """An agent that validates requests, and writes each answer to the journal before it is sent."""
 
     def __init__(self, agent: Agent, state: PublicState, min_batch: int, log: RunLog | None) -> None:
         self.number = agent.number
@@ -32,19 +32,19 @@ class JournalledAgent:
         self._last: tuple[Request, Reply] | None = None
 
     def answer(self, request: Request) -> Reply:
-        """The agent's answer, on disk; a repeated request gets the same one."""
+        """Answer a request and write the answer to disk; a repeated request gets the same answer."""
         if self._last is not None and request.number == self._last[0].number:
             if as_record([request], []).messages != as_record([self._last[0]], []).messages:
-                raise ProtocolError(f"request {request.number} was another one when it was asked first")
+                raise ProtocolError(f"request {request.number} was repeated with different messages")
             return self._last[1]
         return self._answer(request, self._log)
 
     def replay(self, request: Request) -> None:
-        """Answer as in the life before, from the rewards in the journal."""
+        """Answer a request from the journal again, with the rewards in the journal."""
         self._answer(request, None)
 
     def halt(self) -> None:
-        """Stop after the pull under way."""
+        """Stop after the current pull."""
         self._agent.halt()
 
     def _answer(self, request: Request, log: RunLog | None) -> Reply:
@@ -59,29 +59,29 @@ class JournalledAgent:
 
 
 class Journal:
-    """The agents of a site in one run, with or without a file behind them."""
+    """The agents of a site in one run, and their journal file if a folder is given."""
 
     def __init__(
         self,
         folder: str | PathLike[str] | None,
-        run: str,
+        run_id: str,
         setup: Setup,
         agents: Sequence[int],
         arms: Arms,
         min_batch: int,
     ) -> None:
-        visit = JournalHeader(
-            run, msgspec.msgpack.encode(setup), tuple(agents), arms.fingerprint(), secrets.randbits(62)
+        header = JournalHeader(
+            run_id, msgspec.msgpack.encode(setup), tuple(agents), arms.fingerprint(), secrets.randbits(62)
         )
-        self._log = None if folder is None else _open(Path(folder), run)
+        self._log = None if folder is None else _open(Path(folder), run_id)
         records = [] if self._log is None else self._log.records
         try:
             if records:
-                visit = _same_visit(records[0], visit, run)
+                header = _matching_header(records[0], header)
             elif self._log is not None:
-                self._log.append(visit, sync=True)
-            self.life = visit.life
-            """Drawn when the journal began."""
+                self._log.append(header, sync=True)
+            self.life = header.life
+            """Random id of this journal."""
             recorder = RewardRecorder(self._log, None, records, arms.failure_mode)
             self.agents = {
                 number: JournalledAgent(
@@ -101,34 +101,35 @@ class Journal:
             raise
 
     def answered(self) -> tuple[int, ...]:
-        """The last request that each agent answered."""
-        return tuple(agent.state.last for agent in self.agents.values())
+        """The number of the last request that each agent answered."""
+        return tuple(agent.state.last_request for agent in self.agents.values())
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._log is not None:
             self._log.close()
 
 
-def _open(folder: Path, run: str) -> RunLog:
+def _open(folder: Path, run_id: str) -> RunLog:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"journal {str(folder)!r}: {reason(error)}", argument="journal") from None
-    log = RunLog(folder / f"{run}.ctlog", private=True)  # every reward is in it
-    log.seconds_at_risk = 0.0  # an answer that was sent cannot be taken back
+    log = RunLog(folder / f"{run_id}.ctlog", private=True)  # it holds every reward
+    log.seconds_at_risk = 0.0  # an answer that was sent must not be forgotten
     return log
 
 
-def _same_visit(known: object, visit: JournalHeader, run: str) -> JournalHeader:
-    if not isinstance(known, JournalHeader) or (known.run, known.setup, known.agents) != (
-        run,
-        visit.setup,
-        visit.agents,
-    ):
+def _matching_header(logged: object, header: JournalHeader) -> JournalHeader:
+    """The header in the journal, if it belongs to the same run and arms."""
+    expected = (header.run, header.setup, header.agents)
+    if not isinstance(logged, JournalHeader) or (logged.run, logged.setup, logged.agents) != expected:
         raise FileError(
-            f"journal of run {run} is of another set-up of that run: give another folder", argument="journal"
+            f"the journal of run {header.run} belongs to a different setup of that run: use a different folder",
+            argument="journal",
         )
-    if known.arms != visit.arms:
-        raise FileError(f"journal of run {run} is of other arms: give those that it was begun with", argument="arms")
-    return known
+    if logged.arms != header.arms:
+        raise FileError(
+            f"the journal of run {header.run} was written with different arms: use the same arms again", argument="arms"
+        )
+    return logged

@@ -1,4 +1,4 @@
-"""No mean over fewer pulls than a site wants to give away: seen to at every question, and before the first."""
+"""The smallest batch of pulls whose mean a site sends: checked for each request, and by rehearsal at the start."""
 
 from __future__ import annotations
 
@@ -17,47 +17,49 @@ from collabtop.teams.local import LocalTeam
 
 
 class SmallBatchError(ProtocolError):
-    """A question asks for a mean over `pulls` pulls, fewer than the site gives away."""
+    """A request asks for a mean over `pulls` pulls, fewer than min_batch."""
 
-    def __init__(self, pulls: int, least: int) -> None:
-        super().__init__(f"a mean over {pulls} pulls was asked for, and min_batch is {least}")
+    def __init__(self, pulls: int, min_batch: int) -> None:
+        super().__init__(f"a batch of size {pulls} was requested, but min_batch is {min_batch}")
         self.pulls = pulls
 
 
-def check_batch(request: Request, least: int) -> None:
-    """Refuse a request whose answer would tell a mean over too few pulls.
+def check_batch(request: Request, min_batch: int) -> None:
+    """Raise `SmallBatchError` if the answer would contain a mean over too few pulls.
 
-    Means that add to earlier ones tell the difference too, so every addition has to be large enough by itself.
+    Two successive means of an arm reveal the mean of the pulls in between, so every batch has to be large enough.
 
-    >>> check_batch(Request(0, 1, (Pull(None, np.array([5])),)), least=5)
-    >>> check_batch(Request(0, 2, (Pull(None, np.array([4])),)), least=5)
+    >>> check_batch(Request(0, 1, (Pull(None, np.array([5])),)), min_batch=5)
+    >>> check_batch(Request(0, 2, (Pull(None, np.array([4])),)), min_batch=5)
     Traceback (most recent call last):
         ...
-    collabtop.teams.sites.min_batch.SmallBatchError: a mean over 4 pulls was asked for, and min_batch is 5
+    collabtop.teams.sites.min_batch.SmallBatchError: a batch of size 4 was requested, but min_batch is 5
     """
     smallest = smallest_batch(request)
-    if smallest is not None and smallest < least:
-        raise SmallBatchError(smallest, least)
+    if smallest is not None and smallest < min_batch:
+        raise SmallBatchError(smallest, min_batch)
 
 
 def smallest_batch(request: Request) -> int | None:
-    """The fewest new pulls behind a mean that the answer would tell; None where it tells none of new pulls."""
-    found: list[int] = []
+    """The fewest new pulls behind a mean in the answer; None if there are no means of new pulls."""
+    batches: list[int] = []
     for message in request.messages:
         if isinstance(message, Pull):
-            found += message.times[message.times > 0].tolist()
+            batches += message.times[message.times > 0].tolist()
         elif isinstance(message, PullOpen | PullHand):
-            found.append(message.times)
+            batches.append(message.times)
         elif isinstance(message, Prune):
-            found.append(int(message.pulls[-1]))  # the stages before are told to nobody
-    return min((pulls for pulls in found if pulls > 0), default=None)
+            batches.append(int(message.pulls[-1]))  # earlier stages are not reported
+    return min((pulls for pulls in batches if pulls > 0), default=None)
 
 
 _MOST_REHEARSED = 4_096
-"""Agents; more of them would take a site minutes."""
+"""Agents; a rehearsal with more of them would take minutes."""
 
 
 class _Rehearsal(LocalTeam):
+    """A local team that notes the smallest batch."""
+
     smallest: int | None = None
 
     def deliver(self, requests: list[Request]) -> list[Reply]:  # type: ignore[override]
@@ -69,7 +71,7 @@ class _Rehearsal(LocalTeam):
 
 
 def rehearsed_smallest_batch(setup: Setup) -> int | None:
-    """The fewest pulls behind a mean in a rehearsal of the run, on arms made up here; None: it cannot be told.
+    """The fewest pulls behind a mean in a rehearsal of the run with simulated arms; None if it cannot be rehearsed.
 
     >>> from collabtop.problem import Problem
     >>> rehearsed_smallest_batch(Setup(Problem(n=10, m=1, agents=2, horizon=70), 1, algorithm="uniform"))
@@ -78,8 +80,8 @@ def rehearsed_smallest_batch(setup: Setup) -> int | None:
     problem, team = setup.problem, _Rehearsal()
     if setup.algorithm not in available_algorithms() or not problem.m or problem.agents > _MOST_REHEARSED:
         return None
-    # A coordinator may describe what cannot be, in ways that no algorithm was made for. What could not be rehearsed
-    # is not lost: every question is looked at again before it is answered.
+    # The coordinator may describe an invalid run, with which an algorithm fails in any way. That does no harm: every
+    # request is checked again before it is answered.
     with suppress(Exception):
         algorithm = make_algorithm(setup.algorithm, **setup.options)
         algorithm.check(problem)

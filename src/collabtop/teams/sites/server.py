@@ -1,4 +1,4 @@
-"""The coordinator: passes requests to the sites that are there, waits for the others, and checks every answer."""
+"""The coordinator's server: sends requests to the connected sites, waits for the others, and checks every answer."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ from collabtop.teams.sites.validation import PublicState
 log = logging.getLogger("collabtop.sites")
 
 _TICK = 0.2
-_RETURN = 1.0
-"""Seconds of its time for an answer that a site loses by coming back: it cannot put off the end by coming and going."""
-_LINGER = 30.0
-"""Seconds for which a site that is just coming back is waited for to be told the end: it tries every five."""
+_RECONNECT_PENALTY = 1.0
+"""Seconds of `answer_within` that a reconnect uses up, so that a site cannot extend its time by reconnecting."""
+_FINISH_SECONDS = 30.0
+"""The longest wait for disconnected sites at the end of a run; a site tries to reconnect every five seconds."""
 
 
 class SiteServer:
-    """Behind the port: lives on one event loop, and is asked from another thread through it."""
+    """Serves the port. It lives on one event loop, and the team calls it from a different thread."""
 
     def __init__(
         self,
         sites: Sequence[tuple[str, int]],
         offer: RunOffer,
         states: list[PublicState],
-        terms: SiteTimeouts,
+        timeouts: SiteTimeouts,
         transport: TransportStats,
         on_event: OnEvent | None,
         lost: frozenset[int] = frozenset(),
-        under_way: int = 1,
+        latest_request: int = 1,
     ) -> None:
-        self._offer, self._states, self._timeouts = offer, states, terms
+        self._offer, self._states, self._timeouts = offer, states, timeouts
         self._transport, self._on_event = transport, on_event
-        self._handshake = Handshake(offer, states, transport, under_way)
+        self._handshake = Handshake(offer, states, transport, latest_request)
         self._slots: list[SiteSlot] = []
         for name, count in sites:
             first = sum(len(slot.agents) for slot in self._slots)
@@ -66,24 +66,26 @@ class SiteServer:
         self._by_agent = {agent: slot for slot in self._slots for agent in slot.agents}
         self._pending: dict[int, Pending] = {}
         for agent in lost:
-            self._by_agent[agent].lost, self._by_agent[agent].out = True, SiteError("gone for good")
-        self._resumed = any(state.last for state in states)
+            slot = self._by_agent[agent]
+            slot.lost, slot.failure = True, SiteError(f"site {slot.name} was lost before this run was resumed")
+        self._resumed = any(state.last_request for state in states)
         self._complete = False
         self._changed = asyncio.Event()
 
-    # -- from the team
+    # -- called by the team
 
     async def start(self, port: Port) -> None:
-        """Let the sites in that dial this port."""
+        """Accept sites on this port."""
         await port.open(self._serve)
 
     async def exchange(self, requests: Sequence[Request]) -> list[Reply]:
-        """Ask, wait through faults, and return one checked reply a request."""
+        """Send requests and return their checked replies; lost sites are left out if the run tolerates loss."""
         if not self._complete:
             await self._wait_for_all()
         self._pending = {request.agent: Pending(request) for request in requests}
-        self._handshake.under_way = max([self._handshake.under_way, *(it.number for it in requests)])
-        self._looked = time.monotonic()
+        numbers = [request.number for request in requests]
+        self._handshake.latest_request = max([self._handshake.latest_request, *numbers])
+        self._checked_at = time.monotonic()
         try:
             for slot in self._slots:
                 self._send_pending(slot)
@@ -92,30 +94,32 @@ class SiteServer:
                 done, waiting = await asyncio.wait(waiting, timeout=_TICK, return_when=asyncio.FIRST_EXCEPTION)
                 for reply in done:
                     reply.result()
-                self._look_at_clock()
-            if all(slot.lost for slot in self._slots):  # not left to the algorithm, which does not know why
-                raise SiteError(f"no site is left: {'; '.join(str(slot.out) for slot in self._slots)}")
+                self._check_timeouts()
+            if all(slot.lost for slot in self._slots):  # raised here: the algorithm does not know the reasons
+                raise SiteError(f"no site is left: {'; '.join(str(slot.failure) for slot in self._slots)}")
             replies = [self._pending[request.agent].reply.result() for request in requests]
             return [reply for reply in replies if reply is not None]
         finally:
             for pending in self._pending.values():
                 if not pending.reply.cancel() and not pending.reply.cancelled():
-                    pending.reply.exception()  # one error was raised; asyncio complains about others nobody looked at
+                    pending.reply.exception()  # only one error is raised; asyncio logs others that are not retrieved
             self._pending = {}
 
-    def fall_silent(self) -> None:
-        """Report nothing any more: who leaves from now on is none of anybody's business."""
+    def stop_reporting(self) -> None:
+        """Report no more events: sites that disconnect from now on do not matter."""
         self._on_event = None
 
-    async def dismiss(self) -> None:
-        """Tell the sites that all is done, also those that are just coming back."""
-        self.fall_silent()
-        deadline = time.monotonic() + min(_LINGER, self._timeouts.grace)
-        untold = [slot for slot in self._slots if slot.session is not None or (slot.seen and slot.out is None)]
-        while untold:
-            here = [slot.session for slot in untold if slot.session is not None]
-            untold = [slot for slot in untold if slot.session is None and slot.out is None]
-            await asyncio.gather(*(session.close(Done()) for session in here))
+    async def finish(self) -> None:
+        """Tell the sites that the run is over, including those that are just reconnecting."""
+        self.stop_reporting()
+        deadline = time.monotonic() + min(_FINISH_SECONDS, self._timeouts.grace)
+        remaining = [
+            slot for slot in self._slots if slot.session is not None or (slot.has_joined and slot.failure is None)
+        ]
+        while remaining:
+            sessions = [slot.session for slot in remaining if slot.session is not None]
+            remaining = [slot for slot in remaining if slot.session is None and slot.failure is None]
+            await asyncio.gather(*(session.close(Done()) for session in sessions))
             if time.monotonic() > deadline:
                 break
             await asyncio.sleep(0.05)
@@ -123,21 +127,22 @@ class SiteServer:
     # -- waiting
 
     async def _wait_for_all(self) -> None:
-        goes_on = self._resumed and self._timeouts.go_on  # then whoever is asked and not there is lost
+        # A resumed run that tolerates loss starts without missing sites: those that are asked are lost then.
+        may_miss = self._resumed and self._timeouts.tolerates_loss
         limit = self._timeouts.grace if self._resumed else self._timeouts.wait
         deadline = math.inf if limit is None else time.monotonic() + limit
         while True:
-            out = [slot.out for slot in self._slots if slot.out is not None and not slot.lost]
-            if out and not goes_on:
-                raise out[0]
-            missing = [slot.name for slot in self._slots if slot.session is None and slot.out is None]
+            failures = [slot.failure for slot in self._slots if slot.failure is not None and not slot.lost]
+            if failures and not may_miss:
+                raise failures[0]
+            missing = [slot.name for slot in self._slots if slot.session is None and slot.failure is None]
             if not missing:
                 break
             if time.monotonic() > deadline:
-                if goes_on:
+                if may_miss:
                     break
-                said = f"{len(missing)} of {len(self._slots)} sites did not come within {limit:g} s"
-                raise SiteError(f"{said}: {', '.join(missing)}")
+                count = f"{len(missing)} of {len(self._slots)} sites"
+                raise SiteError(f"{count} did not connect within {limit:g} s: {', '.join(missing)}")
             self._changed.clear()
             try:
                 await asyncio.wait_for(self._changed.wait(), _TICK)
@@ -145,23 +150,25 @@ class SiteServer:
                 continue
         self._complete = True
 
-    def _look_at_clock(self) -> None:
+    def _check_timeouts(self) -> None:
         now = time.monotonic()
-        passed, self._looked = now - self._looked, now
+        passed, self._checked_at = now - self._checked_at, now
+        grace, answer_within = self._timeouts.grace, self._timeouts.answer_within
         for pending in self._pending.values():
             slot = self._by_agent[pending.request.agent]
             if pending.reply.done():
                 continue
             if slot.session is not None:
                 pending.waited += passed
-            if slot.out is not None:
-                self._lose(slot, slot.out)
-            elif self._timeouts.answer_within is not None and pending.waited > self._timeouts.answer_within:
-                self._lose(slot, SiteError(f"site {slot.name} gave no answer in {self._timeouts.answer_within:g} s"))
-            elif slot.session is None and now - slot.gone_since > self._timeouts.grace:
-                said = f"site {slot.name} has been gone for {self._timeouts.grace:g} s"
-                self._lose(slot, SiteError(f"{said}; when it is back, the same command goes on from the log"))
-        if any(self._by_agent[agent].session is None for agent, it in self._pending.items() if not it.reply.done()):
+            if slot.failure is not None:
+                self._lose(slot, slot.failure)
+            elif answer_within is not None and pending.waited > answer_within:
+                self._lose(slot, SiteError(f"site {slot.name} did not answer within {answer_within:g} s"))
+            elif slot.session is None and now - slot.disconnected_at > grace:
+                gone = f"site {slot.name} has been disconnected for {grace:g} s"
+                self._lose(slot, SiteError(f"{gone}: start the run again when it is back to continue from the log"))
+        unanswered = [agent for agent, pending in self._pending.items() if not pending.reply.done()]
+        if any(self._by_agent[agent].session is None for agent in unanswered):
             self._transport.absent += passed
 
     def _send_pending(self, slot: SiteSlot) -> None:
@@ -173,14 +180,14 @@ class SiteServer:
                 continue
             if pending.sent:
                 self._transport.repeats += 1
-                pending.waited += _RETURN
+                pending.waited += _RECONNECT_PENALTY
             pending.sent = True
             slot.session.send(Ask(seal_requests([pending.request], {agent: slot.session.life})[0]))
 
-    # -- a connection
+    # -- one connection
 
     async def _serve(self, _: Any, context: Any) -> None:
-        """One peer, from its first frame to its end."""
+        """Serve one peer, from its first frame until it disconnects."""
         names = tls.peer_names(context.auth_context())
         slot = next((self._by_name[name] for name in names if name in self._by_name), None)
         session = None
@@ -188,48 +195,47 @@ class SiteServer:
             if slot is None or len(names) != 1:
                 raise Rejected("name")
             session = await self._handshake.accept(slot, context)
-            await self._replace(slot, session)
-            await self._listen_to(slot, session, context)
-        except Rejected as turned:
+            await self._connect(slot, session)
+            await self._read_all(slot, session, context)
+        except Rejected as rejected:
             self._changed.set()
             self._transport.refused += 1
-            log.warning("a peer (%s) was turned away: %s", slot or "of no agent of this run", turned.why)
-            await self._say_refused(session, context, turned.why)
+            log.warning("rejected a peer (%s): %s", slot or "not a site of this run", rejected.why)
+            await self._refuse(session, context, rejected.why)
         except ProtocolError as error:
             self._transport.refused += 1
-            log.warning("%s sent what cannot be: %s", slot, error)
+            log.warning("disconnected %s: invalid message (%s)", slot, error)
             if slot is not None and session is not None:
-                slot.out = SiteError(f"site {slot.name} was turned away: it sent what cannot be ({error})")
-                self._lose(slot, slot.out)
-            await self._say_refused(session, context, "answer" if session else "frame")
+                self._lose(slot, SiteError(f"site {slot.name} was disconnected: invalid message ({error})"))
+            await self._refuse(session, context, "answer" if session else "frame")
         finally:
             if slot is not None and session is not None:
-                self._leave(slot, session)
+                self._disconnect(slot, session)
                 await session.close()
 
-    async def _say_refused(self, session: Session | None, context: Any, why: WhyRefused) -> None:
+    async def _refuse(self, session: Session | None, context: Any, why: WhyRefused) -> None:
         if session is None:
             session = Session(context, self._transport, process=0)
         await session.close(Refused(why))
 
-    async def _replace(self, slot: SiteSlot, session: Session) -> None:
-        """The site is here; an older connection of the same process is dead, whether we noticed or not."""
-        old, slot.session = slot.session, session
-        if old is not None:
-            await old.close()
-        if slot.seen:
+    async def _connect(self, slot: SiteSlot, session: Session) -> None:
+        """Make this the site's session; an older one of the same process is dead, noticed or not."""
+        previous, slot.session = slot.session, session
+        if previous is not None:
+            await previous.close()
+        if slot.has_joined:
             self._transport.reconnects += 1
-        self._tell(slot, "back" if slot.seen else "here")
-        slot.seen = True
+        self._report(slot, "back" if slot.has_joined else "here")
+        slot.has_joined = True
         self._changed.set()
         self._send_pending(slot)
 
-    def _leave(self, slot: SiteSlot, session: Session) -> None:
+    def _disconnect(self, slot: SiteSlot, session: Session) -> None:
         if slot.session is session:
-            slot.session, slot.gone_since = None, time.monotonic()
-            self._tell(slot, "gone")
+            slot.session, slot.disconnected_at = None, time.monotonic()
+            self._report(slot, "gone")
 
-    async def _listen_to(self, slot: SiteSlot, session: Session, context: Any) -> None:
+    async def _read_all(self, slot: SiteSlot, session: Session, context: Any) -> None:
         joiner = Joiner(largest_frame(self._offer.setup.problem.n))
         while True:
             reading = asyncio.ensure_future(read_frame(context, joiner, self._transport))
@@ -242,69 +248,74 @@ class SiteServer:
                 ended.cancel()
             if frame is None:
                 return
-            self._take(slot, session, frame)
+            self._handle(slot, session, frame)
 
-    def _take(self, slot: SiteSlot, session: Session, frame: FromSite) -> None:
-        """An answer, checked against its question; one that came before is passed over."""
+    def _handle(self, slot: SiteSlot, session: Session, frame: FromSite) -> None:
+        """Handle a frame of a connected site."""
         if isinstance(frame, Declined):
-            slot.out = SiteError(f"site {slot.name} stopped taking part: {why_declined(frame)}")
-            self._lose(slot, slot.out)
+            self._lose(slot, SiteError(f"site {slot.name} stopped taking part: {why_declined(frame)}"))
             raise Rejected("answer")
         if isinstance(frame, Failed):
-            self._pull_failed(slot, frame)
-            return
-        if not isinstance(frame, Answer):
+            self._handle_failed_pull(slot, frame)
+        elif isinstance(frame, Answer):
+            self._handle_answer(slot, session, frame)
+        else:
             raise ProtocolError("a frame out of order")
+
+    def _handle_answer(self, slot: SiteSlot, session: Session, frame: Answer) -> None:
+        """Check an answer against its request and accept it; repeated answers are ignored."""
         sealed = frame.reply
         if sealed.agent not in slot.agents:
-            raise ProtocolError("an answer for an agent of another site")
+            raise ProtocolError("an answer for an agent of a different site")
         if sealed.epoch != session.life:
-            raise ProtocolError("an answer from another life of the agent")
+            raise ProtocolError("an answer from a different journal")
         pending = self._pending.get(sealed.agent)
         if pending is None or pending.reply.done() or sealed.number < pending.request.number:
-            if sealed.number > self._handshake.under_way:
+            if sealed.number > self._handshake.latest_request:
                 raise ProtocolError("an answer to a request that was not made")
-            # A repeat of one that was taken; or nobody waits: the run just failed, or this coordinator was restarted
-            # while the agent was at it, and will ask again when all are there.
+            # A repeated answer, or one that is not needed now: the run has just failed, or this coordinator was
+            # restarted while the agent was working, and will ask again when all sites are connected.
             return
         try:
             reply = sealed.open()
-        except ProtocolError:  # whose text may quote what the peer sent
-            raise ProtocolError("an answer that is not a message") from None
+        except ProtocolError:  # its text may quote the peer
+            raise ProtocolError("an answer that is not a valid message") from None
         self._states[sealed.agent].check_reply(pending.request, reply)
         pending.reply.set_result(reply)
 
-    def _pull_failed(self, slot: SiteSlot, frame: Failed) -> None:
+    def _handle_failed_pull(self, slot: SiteSlot, frame: Failed) -> None:
         pending = self._pending.get(frame.agent)
         if frame.agent not in slot.agents or frame.arm >= self._offer.setup.problem.n:
-            raise ProtocolError("a failed pull that cannot be")
+            raise ProtocolError("a failed pull of an unknown agent or arm")
         if pending is not None and pending.request.number == frame.number and not pending.reply.done():
             label = self._offer.label(frame.arm)
-            message = f"a pull of candidate {label!r} failed at site {slot.name}, whose own log says why"
-            if not self._timeouts.go_on:  # its function can be mended, and the run gone on with
-                pending.reply.set_exception(PullError(message, label))
+            error = PullError(
+                f"a pull of candidate {label!r} failed at site {slot.name}; the reason is reported there", label
+            )
+            if not self._timeouts.tolerates_loss:  # the site stays in the run: its function can be fixed
+                pending.reply.set_exception(error)
                 return
-            self._lose(slot, PullError(message, label))
+            self._lose(slot, error)
             raise Rejected("lost")
 
     def _lose(self, slot: SiteSlot, error: Exception) -> None:
-        """A site is gone for good: the run goes on without it, or fails with this error."""
-        slot.out = error
+        """Remove a site for good: the run continues without it, or fails with this error."""
+        slot.failure = error
         for agent in slot.agents:
             pending = self._pending.get(agent)
             if pending is not None and not pending.reply.done():
-                if self._timeouts.go_on:
+                if self._timeouts.tolerates_loss:
                     slot.lost = True
                     pending.reply.set_result(None)
                 else:
                     pending.reply.set_exception(error)
         if slot.lost:
-            log.warning("%s: gone for good, and the run goes on without", slot)
-            self._tell(slot, "lost")
+            log.warning("%s: lost, the run continues without", slot)
+            self._report(slot, "lost")
 
-    def _tell(self, slot: SiteSlot, state: Literal["here", "gone", "back", "lost"]) -> None:
-        missing = tuple(it.name for it in self._slots if it.session is None and not it.lost)
-        here = sum(it.session is not None for it in self._slots)
-        log.info("%s: %s; %d of %d sites are there", slot, state, here, len(self._slots))
+    def _report(self, slot: SiteSlot, state: Literal["here", "gone", "back", "lost"]) -> None:
+        missing = tuple(other.name for other in self._slots if other.session is None and not other.lost)
+        connected = sum(other.session is not None for other in self._slots)
+        log.info("%s: %s; %d of %d sites are connected", slot, state, connected, len(self._slots))
         if self._on_event is not None:
             self._on_event(SiteChanged(slot.name, state, missing))

@@ -1,4 +1,4 @@
-"""One site: dials out to a coordinator, lets its agents answer, and comes back after every fault."""
+"""A site's part in a run: `join` connects to a coordinator, answers its requests, and reconnects after faults."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from typing import Any
 import msgspec
 
 from collabtop.arms import Arms, PullPolicy
+from collabtop.arms.event_loop import EventLoopThread
 from collabtop.arms.function import Pull, as_arms
 from collabtop.errors import FileError, InputError
 from collabtop.teams.sites.audit import Audit
-from collabtop.teams.sites.extra import needs_sites_extra
 from collabtop.teams.sites.frames import check_run_id
-from collabtop.teams.sites.loops import LoopThread
 from collabtop.teams.sites.team import host_and_port
 from collabtop.teams.sites.tls import Files, read_files
-from collabtop.validation import positive_number, whole_number
+from collabtop.validation import positive_number, require, whole_number
 
 
 class SiteSummary(msgspec.Struct, frozen=True):
-    """What a site did in a run."""
+    """A summary of what a site did in a run."""
 
     site: str
     run: str
@@ -31,9 +30,9 @@ class SiteSummary(msgspec.Struct, frozen=True):
     agents: tuple[int, ...]
     """Numbers of the site's agents."""
     answers: int
-    """Requests answered, in all lives of the site."""
+    """Requests answered, including those before a restart."""
     pulls: int
-    """Pulls made, in all lives of the site."""
+    """Pulls made, including those before a restart."""
 
 
 def join(
@@ -54,82 +53,84 @@ def join(
     keepalive: float = 10.0,
     on_status: Callable[[str], None] | None = None,
 ) -> SiteSummary:
-    """Take part in a run as one site, until the coordinator says that the answer is known.
+    """Take part in a run as a site, until the coordinator reports that the run is over.
 
     Args:
         address: HOST:PORT of the coordinator.
-        arms: what this site can pull: arms, or candidates of your own with `pull`.
-        cert: the site's certificate, in PEM form; its name decides which agents the site has.
-        site: the site's name, to be sure that the certificate is the one meant.
-        key: its key; left out, the file beside it with the ending `.key`.
-        authority: the authority that the coordinator's certificate must come from; left out, `authority.pem` beside it.
+        arms: what this site can pull: arms, or your own candidates together with `pull`.
+        cert: the site's certificate, in PEM format; its name decides which agents the site has.
+        site: the site's name; a certificate for a different name is rejected.
+        key: its key; default: the file beside it with the extension `.key`.
+        authority: the authority that must have issued the coordinator's certificate; default: `authority.pem` beside
+            `cert`.
         pull: a function that tries a candidate once, as in `identify`.
         policy: what happens to pulls that fail.
-        journal: a folder for what is drawn and answered: a site that was killed goes on from it.
-        audit: a file to which everything that leaves the site is written, in readable form, before it leaves.
-        min_batch: a mean over fewer pulls is not sent; 2 means that no single reward ever is, 1 allows it.
-        run: the id of the run to take part in; left out, whichever the coordinator has.
+        journal: a folder for rewards and answers, from which a site that was killed continues.
+        audit: a file to which every message is written in readable form before it is sent.
+        min_batch: never send a mean over fewer pulls; 2 means that a single reward is never sent, 1 allows it.
+        run: the id of the run to take part in; default: any.
         give_up: seconds without a coordinator after which the site gives up.
-        keepalive: seconds between signs of life.
-        on_status: called with a line of text when the connection comes or goes.
+        keepalive: seconds between heartbeats.
+        on_status: called with a line of text when the site connects or disconnects.
 
     Raises:
-        SiteError: turned away, or no coordinator for too long.
-        PullError: the site's own function failed; the coordinator learns which candidate, and no more.
+        SiteError: the site was rejected, or there was no coordinator for too long.
+        PullError: the site's own function failed; the coordinator only learns for which candidate.
 
     The example of `SitesTeam` shows both sides.
     """
-    with needs_sites_extra():
-        from collabtop.teams.sites.client import SiteClient
+    require("sites", "grpc", "cryptography", what="a run over sites")
+    from collabtop.teams.sites.client import SiteClient
+
     host_and_port("address", address)
     run = check_run_id(run)
     min_batch = whole_number("min_batch", min_batch, least=1)
     give_up = positive_number("give_up", give_up, of="seconds")
     keepalive = positive_number("keepalive", keepalive, of="seconds")
-    mine = _checked_arms(as_arms(arms, pull, policy), min_batch)
+    source = _checked_arms(as_arms(arms, pull, policy), min_batch)
     files = read_files(cert, key, authority)
     name = certified_name(files, site, cert)
-    record = None if audit is None else Audit(audit)
-    mine.open()
-    loop = LoopThread(f"site {name}")
-    client = SiteClient(address, files, mine, journal, record, min_batch, run, give_up, keepalive, on_status)
+    audit_file = None if audit is None else Audit(audit)
+    source.open()
+    loop = EventLoopThread(f"site {name}")
+    client = SiteClient(address, files, source, journal, audit_file, min_batch, run, give_up, keepalive, on_status)
     try:
-        loop.run(client.stay(secrets.randbits(62)))
-        return SiteSummary(name, client.run, *client.done())
+        loop.run(client.run(secrets.randbits(62)))
+        return SiteSummary(name, client.run_id, *client.totals())
     finally:
         client.close()
         loop.close()
-        mine.close()
-        if record is not None:
-            record.close()
+        source.close()
+        if audit_file is not None:
+            audit_file.close()
 
 
 def _checked_arms(arms: Arms, min_batch: int) -> Arms:
     if min_batch > 1 and arms.failure_mode == "skip":
         raise InputError(
-            "failures is 'skip', but then a mean may be over fewer pulls than were made: use 'zero' or 'raise', or "
+            "failures is 'skip', but then a mean may be over fewer pulls than requested: use 'zero', 'raise' or "
             "min_batch=1",
             argument="failures",
         )
     return arms
 
 
-def certified_name(files: Files, wanted: str | None, path: str | PathLike[str]) -> str:
-    """The name that a certificate is for; refused if it is another one than wanted, or no longer good."""
-    with needs_sites_extra():
-        from cryptography import x509
-        from cryptography.x509.oid import NameOID
+def certified_name(files: Files, expected: str | None, path: str | PathLike[str]) -> str:
+    """The name in a certificate; raise `InputError` if it is not the expected one, or if the certificate expired."""
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
     try:
         certificate = x509.load_pem_x509_certificate(files.certificate)
     except ValueError as error:
-        raise FileError(f"cert {str(path)!r} is no certificate: {error}", argument="cert") from None
+        raise FileError(f"cert {str(path)!r} is not a certificate: {error}", argument="cert") from None
     names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     name = str(names[0].value) if names else ""
-    if wanted is not None and wanted != name:
-        raise InputError(f"site is {wanted!r}, but cert {str(path)!r} is for {name!r}", argument="site")
+    if expected is not None and expected != name:
+        raise InputError(f"site is {expected!r}, but cert {str(path)!r} is for {name!r}", argument="site")
     if certificate.not_valid_after_utc < datetime.now(UTC):
         raise InputError(
-            f"cert {str(path)!r} was good until {certificate.not_valid_after_utc:%Y-%m-%d}: get a new one",
+            f"cert {str(path)!r} expired on {certificate.not_valid_after_utc:%Y-%m-%d}: make a new one",
             argument="cert",
         )
     return name

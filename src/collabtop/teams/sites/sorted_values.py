@@ -1,4 +1,4 @@
-"""What is known of values that somebody else holds in order: a site may lie about them, but not contradict itself."""
+"""Bounds on sorted values at a site, from its answers: a dishonest site must not contradict itself."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from collabtop.protocol.messages import Ints, Reals
 
 
 class SortedValues:
-    """Bounds on each of so many values in ascending order, from what was told of some of them.
+    """Lower and upper bounds on `count` values in ascending order.
 
-    A search is over what all agents told, so answers of one that fit no values at all could lead it anywhere.
+    A search combines the answers of all agents, so answers that fit no set of values could mislead it arbitrarily.
 
     >>> values = SortedValues(5)
-    >>> values = values.shown(np.array([1, 3]), np.array([0.2, 0.6]))
-    >>> values = values.split(4, 0.7, equal_below=True)         # four of them are 0.7 or less
-    >>> values.split(3, 0.7, equal_below=True)
+    >>> values = values.with_values(np.array([1, 3]), np.array([0.2, 0.6]))
+    >>> values = values.with_split(4, 0.7, equal_below=True)         # four of them are 0.7 or less
+    >>> values.with_split(3, 0.7, equal_below=True)
     Traceback (most recent call last):
         ...
     collabtop.errors.ProtocolError: an answer that contradicts an earlier one
@@ -28,25 +28,28 @@ class SortedValues:
         self._low: Reals = np.full(count, -np.inf)
         self._high: Reals = np.full(count, np.inf)
 
-    def shown(self, places: Ints, values: Reals) -> SortedValues:
-        """These places hold these values."""
+    def with_values(self, positions: Ints, values: Reals) -> SortedValues:
+        """Add that these positions hold these values."""
         low, high = self._low.copy(), self._high.copy()
-        low[places] = np.maximum(low[places], values)
-        high[places] = np.minimum(high[places], values)
-        return _fitting(low, high)
+        low[positions] = np.maximum(low[positions], values)
+        high[positions] = np.minimum(high[positions], values)
+        return _sorted_values(low, high)
 
-    def split(self, place: int, bound: float, *, equal_below: bool) -> SortedValues:
-        """The values before this place lie below the bound, the others above it; those equal to it where it says."""
+    def with_split(self, position: int, bound: float, *, equal_below: bool) -> SortedValues:
+        """Add that values before this position lie below the bound, and the others above it.
+
+        `equal_below` tells on which side values equal to the bound lie.
+        """
         low, high = self._low.copy(), self._high.copy()
-        np.minimum(high[:place], bound if equal_below else math.nextafter(bound, -math.inf), out=high[:place])
-        np.maximum(low[place:], math.nextafter(bound, math.inf) if equal_below else bound, out=low[place:])
-        return _fitting(low, high)
+        np.minimum(high[:position], bound if equal_below else math.nextafter(bound, -math.inf), out=high[:position])
+        np.maximum(low[position:], math.nextafter(bound, math.inf) if equal_below else bound, out=low[position:])
+        return _sorted_values(low, high)
 
 
-def _fitting(low: Reals, high: Reals) -> SortedValues:
-    fitting = SortedValues(0)
-    fitting._low = np.maximum.accumulate(low)
-    fitting._high = np.minimum.accumulate(high[::-1])[::-1]
-    if (fitting._low > fitting._high).any():
+def _sorted_values(low: Reals, high: Reals) -> SortedValues:
+    values = SortedValues(0)
+    values._low = np.maximum.accumulate(low)
+    values._high = np.minimum.accumulate(high[::-1])[::-1]
+    if (values._low > values._high).any():
         raise ProtocolError("an answer that contradicts an earlier one")
-    return fitting
+    return values

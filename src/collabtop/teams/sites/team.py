@@ -1,4 +1,4 @@
-"""A team whose agents are at remote sites, which dial in."""
+"""A team whose agents run at remote sites."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import msgspec
 
 from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Ints, Reals
+from collabtop.arms.event_loop import EventLoopThread
 from collabtop.coordination.team import Team
 from collabtop.errors import FileError, InputError, ProtocolError
 from collabtop.events import Event, Listening, OnEvent, SiteChanged
@@ -23,11 +24,9 @@ from collabtop.runlog.format import AgentState, Exchange, RemoteRun
 from collabtop.runlog.recorder import RewardRecorder
 from collabtop.teams.logging_team import replies_in, requests_in
 from collabtop.teams.sites.certificates import check_site_name
-from collabtop.teams.sites.extra import needs_sites_extra
-from collabtop.teams.sites.loops import LoopThread
 from collabtop.teams.sites.tls import read_files
 from collabtop.teams.sites.validation import PublicState
-from collabtop.validation import positive_number, whole_number
+from collabtop.validation import positive_number, require, whole_number
 
 if TYPE_CHECKING:  # they need an extra
     from collabtop.teams.sites.port import Port
@@ -35,12 +34,12 @@ if TYPE_CHECKING:  # they need an extra
 
 
 class RemoteArms(Arms):
-    """Arms that only remote sites can pull: the coordinator knows how many there are, and perhaps their labels.
+    """Arms that only remote sites can pull. The coordinator knows their number and, optionally, their labels.
 
     Args:
-        n: how many there are.
-        labels: what to call them.
-        agents: how many agents there are, where arms differ from site to site (non-IID); None: all see the same.
+        n: the number of arms.
+        labels: their names.
+        agents: the number of agents, if the arms differ between sites (non-IID); None if all agents see the same arms.
 
     >>> RemoteArms(588).n
     588
@@ -50,31 +49,31 @@ class RemoteArms(Arms):
         super().__init__(n, labels=labels, agents=agents)
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
-        """Nobody can, here."""
-        raise ProtocolError("these arms are at remote sites: use a SitesTeam")
+        """Raise `ProtocolError`: the coordinator cannot pull these arms."""
+        raise ProtocolError("remote arms can only be pulled by their sites: use a SitesTeam")
 
 
 class SitesTeam(Team):
-    """Agents at remote sites that dial in over mutual TLS (`join`), each with data of its own.
+    """Agents at remote sites, which connect over mutual TLS (`join`) and keep their data.
 
-    The run is that of the local team, word for word, if the sites' arms are. With `checkpoint=` a coordinator
-    that was killed goes on where it was, and the sites come back by themselves.
+    A run is identical to that of the local team with the same arms. With `checkpoint=`, a coordinator that was killed
+    continues from its log, and the sites reconnect on their own.
 
     Args:
         sites: names of the sites, as in their certificates, in the order of the agents; (name, count) for a site
             with several agents.
-        listen: address and port; port 0 takes a free one (`port` says which).
-        cert: the coordinator's certificate, in PEM form.
-        key: its key; left out, the file beside it with the ending `.key`.
-        authority: the authority that sites' certificates must come from; left out, `authority.pem` beside it.
-        wait: seconds until all sites must be there; None: as long as it takes.
-        grace: seconds that a site may be gone later on before it counts as lost.
-        on_lost: what becomes of the run then: `"fail"` (it can be resumed from its log), or `"go-on"` without the site,
-            where the algorithm can; the result's warnings say so.
-        answer_within: seconds that a site may take for an answer while it is there; None: as long as it takes.
-        keepalive: seconds between signs of life; a frozen peer is noticed after about twice as long.
-        on_event: called when the port is open (`events.Listening`), and when a site comes or goes
-            (`events.SiteChanged`), the latter from a thread of the team's own.
+        listen: address and port; port 0 selects a free one (see `port`).
+        cert: the coordinator's certificate, in PEM format.
+        key: its key; default: the file beside it with the extension `.key`.
+        authority: the authority that must have issued the sites' certificates; default: `authority.pem` beside `cert`.
+        wait: seconds within which all sites must connect; None: no limit.
+        grace: seconds that a site may be disconnected later on before it counts as lost.
+        on_lost: what happens then: `"fail"` (the run can be resumed from its log), or `"go-on"`: the run continues
+            without the site, if the algorithm supports it, and the result's warnings report the loss.
+        answer_within: seconds that a connected site may take for an answer; None: no limit.
+        keepalive: seconds between heartbeats; a frozen peer is noticed after about twice as long.
+        on_event: called when the port is open (`events.Listening`), and when a site connects or disconnects
+            (`events.SiteChanged`), the latter from the team's own thread.
 
     >>> import tempfile, threading
     >>> import collabtop as ct
@@ -106,8 +105,9 @@ class SitesTeam(Team):
         keepalive: float = 10.0,
         on_event: OnEvent | None = None,
     ) -> None:
-        with needs_sites_extra():
-            from collabtop.teams.sites.connections import SiteTimeouts
+        require("sites", "grpc", what="a run over sites")
+        from collabtop.teams.sites.connections import SiteTimeouts
+
         self._sites = roster(sites)
         self._files = read_files(cert, key, authority)
         check_timeouts(wait, grace, answer_within, keepalive, on_lost)
@@ -116,97 +116,97 @@ class SitesTeam(Team):
         self._on_event = on_event
         self._recorder = RewardRecorder()
         self._stats = TransportStats()
-        self._loop: LoopThread | None = None
-        self._taken: Port | None = None
+        self._loop: EventLoopThread | None = None
+        self._port: Port | None = None
         self._server: SiteServer | None = None
-        self._taking = Lock()
+        self._binding = Lock()
         self._listen = host_and_port("listen", listen)
 
     @property
     def port(self) -> int:
-        """The port that sites dial; where 0 was given, a free one is taken when this is first asked.
+        """The port that sites connect to. If port 0 was given, a free one is bound when this is first read.
 
-        A run gives it back at its end. `with SitesTeam(...) as team:` gives it back in any case, also where
-        `identify` refuses an argument and there is no run.
+        A run releases the port when it ends. `with SitesTeam(...) as team:` releases it even if `identify` rejects an
+        argument and there is no run.
         """
         if not self._listen[1]:
-            self._take_port()
+            self._bind_port()
         return self._listen[1]
 
-    def _take_port(self) -> Port:
-        """Bind to the port, once, whichever thread asks first: sites and the run itself may start together."""
+    def _bind_port(self) -> Port:
+        """Bind the port once, whichever thread is first: the run and its sites may start at the same time."""
         from collabtop.teams.sites.port import Port
 
-        with self._taking:
-            if self._taken is None:
+        with self._binding:
+            if self._port is None:
                 host, port = self._listen
-                loop = LoopThread("coordinator")
+                loop = EventLoopThread("coordinator")
                 try:
-                    taking = Port.take(f"{host}:{port}", self._files, self._timeouts.keepalive, len(self._sites))
-                    self._taken, self._loop = loop.run(taking), loop
+                    binding = Port.bind(f"{host}:{port}", self._files, self._timeouts.keepalive, len(self._sites))
+                    self._port, self._loop = loop.run(binding), loop
                 except BaseException:
                     loop.close()
                     raise
-                self._listen = host, self._taken.number
-            return self._taken
+                self._listen = host, self._port.number
+            return self._port
 
     def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
-        """Open the port; sites may come from now on."""
+        """Open the port: sites can connect from now on."""
         from collabtop.teams.sites.connections import RunOffer
         from collabtop.teams.sites.server import SiteServer
 
         agents = sum(count for _, count in self._sites)
         if agents != setup.problem.agents:
             raise InputError(
-                f"agents is {setup.problem.agents}, but the sites have {agents} agents in all", argument="agents"
+                f"agents is {setup.problem.agents}, but the sites have {agents} agents in total", argument="agents"
             )
         self._recorder, self._stats = recorder, TransportStats()
-        run, states = self._run_id(), [PublicState(agent, setup.problem) for agent in range(agents)]
-        lost, logged = self._recall(states)
-        recorder.note_status(set(range(agents)) - lost, "away")  # until they dial in
-        port = self._take_port()
+        run_id, states = self._run_id(), [PublicState(agent, setup.problem) for agent in range(agents)]
+        lost, last_request = self._restore(states)
+        recorder.note_status(set(range(agents)) - lost, "away")  # until they connect
+        port = self._bind_port()
         assert self._loop is not None
         self._server = SiteServer(
             self._sites,
-            RunOffer(run, setup, labels_fingerprint(arms), arms.label),
+            RunOffer(run_id, setup, labels_fingerprint(arms), arms.label),
             states,
             self._timeouts,
             self._stats,
-            self._hear,
+            self._on_site_event,
             lost,
-            under_way=logged + 1,
+            latest_request=last_request + 1,
         )
         self._loop.run(self._server.start(port))
         if self._on_event is not None:
             self._on_event(Listening(f"{self._listen[0]}:{self.port}"))
 
     def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
-        """Ask the sites, and wait."""
+        """Send the requests to the sites and wait for their replies."""
         assert self._loop is not None
         assert self._server is not None
         return self._loop.run(self._server.exchange(requests))
 
     def finish(self) -> None:
-        """Tell the sites, and wait some time for those that are just coming back."""
+        """Tell the sites that the run is over, and wait a while for those that are just reconnecting."""
         if self._loop is not None and self._server is not None:
-            self._loop.run(self._server.dismiss())
+            self._loop.run(self._server.finish())
 
     def close(self) -> None:
-        """Close the port. Sites that were not told that all is done wait for a coordinator to come back."""
-        loop, port = self._loop, self._taken
-        self._recorder = RewardRecorder()  # what happens from now on is not logged
+        """Close the port. Unless the run has finished, the sites wait for a coordinator to come back."""
+        loop, port = self._loop, self._port
+        self._recorder = RewardRecorder()  # nothing is logged from now on
         if loop is not None and port is not None:
-            self._loop = self._taken = None
+            self._loop = self._port = None
             if self._server is not None:
-                self._server.fall_silent()
+                self._server.stop_reporting()
                 self._server = None
             try:
                 loop.run(port.close())
-            finally:  # Ctrl-C in this wait must not keep the thread
+            finally:  # Ctrl-C during this wait must not leave the thread running
                 loop.close()
 
     def transport_stats(self) -> TransportStats:
-        """Bytes, repeats, refusals and reconnects so far."""
+        """Bytes, repeated requests, rejections and reconnects so far."""
         return self._stats
 
     def __enter__(self) -> Self:
@@ -215,8 +215,8 @@ class SitesTeam(Team):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _hear(self, event: Event) -> None:
-        """A site comes or goes: those who watch the log are told, and whoever asked to be."""
+    def _on_site_event(self, event: Event) -> None:
+        """Log the new status of a site's agents and pass the event on."""
         if isinstance(event, SiteChanged):
             states: dict[str, AgentState] = {"here": "here", "back": "here", "gone": "away", "lost": "lost"}
             self._recorder.note_status(self._agents_of(event.site), states[event.state])
@@ -224,22 +224,22 @@ class SitesTeam(Team):
             self._on_event(event)
 
     def _agents_of(self, site: str) -> range:
-        place = next(place for place, (name, _) in enumerate(self._sites) if name == site)
-        first = sum(count for _, count in self._sites[:place])
-        return range(first, first + self._sites[place][1])
+        index = next(index for index, (name, _) in enumerate(self._sites) if name == site)
+        first = sum(count for _, count in self._sites[:index])
+        return range(first, first + self._sites[index][1])
 
     def _run_id(self) -> str:
-        """The id in the log, or a new one."""
-        known = next((record for record in self._recorder.records if isinstance(record, RemoteRun)), None)
-        if known is None:
-            known = RemoteRun(secrets.token_hex(16), self._sites)
-            self._recorder.append(known)
-        if known.sites != self._sites:
-            raise FileError("the log is of a run with other sites, or with the same ones in another order")
-        return known.id
+        """The id of the run in the log, or a new one."""
+        record = next((record for record in self._recorder.records if isinstance(record, RemoteRun)), None)
+        if record is None:
+            record = RemoteRun(secrets.token_hex(16), self._sites)
+            self._recorder.append(record)
+        if record.sites != self._sites:
+            raise FileError("the log belongs to a run with different sites, or with a different order of sites")
+        return record.id
 
-    def _recall(self, states: list[PublicState]) -> tuple[frozenset[int], int]:
-        """Take in the exchanges of the log; the agents that were lost in them, and the last one's number."""
+    def _restore(self, states: list[PublicState]) -> tuple[frozenset[int], int]:
+        """Apply the logged exchanges to the states; return the lost agents and the number of the last request."""
         lost: set[int] = set()
         last = 0
         for record in self._recorder.records:
@@ -257,7 +257,7 @@ class SitesTeam(Team):
 def check_timeouts(
     wait: float | None, grace: float, answer_within: float | None, keepalive: float, on_lost: str
 ) -> None:
-    """See that what says how long who is waited for can be.
+    """Validate the timeouts.
 
     >>> check_timeouts(None, grace=0, answer_within=None, keepalive=10, on_lost="fail")
     Traceback (most recent call last):
@@ -266,14 +266,14 @@ def check_timeouts(
     for name, seconds in (("grace", grace), ("keepalive", keepalive)):
         positive_number(name, seconds, of="seconds")
     for name, limit in (("wait", wait), ("answer_within", answer_within)):
-        if limit is not None:  # as long as it takes
+        if limit is not None:
             positive_number(name, limit, of="seconds")
     if on_lost not in ("fail", "go-on"):
         raise InputError(f"on_lost is {on_lost!r}, but 'fail' or 'go-on' is needed", argument="on_lost")
 
 
 def roster(sites: Sequence[str | tuple[str, int]]) -> tuple[tuple[str, int], ...]:
-    """Names of sites with their numbers of agents, checked.
+    """Validate a list of sites; return their names and numbers of agents.
 
     >>> roster(["north", ("south", 2)])
     (('north', 1), ('south', 2))
@@ -284,20 +284,20 @@ def roster(sites: Sequence[str | tuple[str, int]]) -> tuple[tuple[str, int], ...
     for site in sites:
         entry = (site, 1) if isinstance(site, str) else site
         if not isinstance(entry, Sequence) or len(entry) != 2 or not isinstance(entry[0], str):
-            raise InputError(f"sites has {site!r:.80}, but each is a name, or (name, count)", argument="sites")
+            raise InputError(f"sites has {site!r:.80}, but a name or (name, count) is needed", argument="sites")
         name = check_site_name(entry[0])
         pairs.append(
             (name, whole_number(f"the number of agents of site {name!r}", entry[1], least=1, argument="sites"))
         )
     if len({name for name, _ in pairs}) < len(pairs):
         raise InputError(
-            "sites has the same name twice; a site with several agents is given as (name, count)", argument="sites"
+            "sites has the same name twice; use (name, count) for a site with several agents", argument="sites"
         )
     return tuple(pairs)
 
 
 def host_and_port(name: str, address: str) -> tuple[str, int]:
-    """HOST:PORT in two.
+    """Split HOST:PORT.
 
     >>> host_and_port("listen", "[::1]:7443")
     ('[::1]', 7443)
@@ -309,7 +309,7 @@ def host_and_port(name: str, address: str) -> tuple[str, int]:
 
 
 def labels_fingerprint(arms: Arms) -> str:
-    """A short text that is another for other labels, and "" where there are none: labels themselves never cross."""
+    """A hash of the labels, or "" if there are none. The labels themselves are never sent."""
     if arms.labels is None:
         return ""
     return hashlib.sha256(msgspec.msgpack.encode([arms.n, arms.labels])).hexdigest()[:32]

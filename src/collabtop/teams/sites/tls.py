@@ -1,4 +1,4 @@
-"""Mutual TLS for gRPC: whose files are used, whose certificate a peer has, and what keeps a connection alive."""
+"""Mutual TLS for gRPC: certificate files, the names of peers, and the options of connections."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from collabtop.errors import FileError, reason
 from collabtop.teams.sites.certificates import AUTHORITY
 from collabtop.teams.sites.frames import PIECE
 
-_ROOM = 64
+_MARGIN = 64
 _HANDSHAKE_MILLISECONDS = 10_000
 
 
 class Files(msgspec.Struct, frozen=True):
-    """A certificate with its key, and the authority that the other side's certificate must come from."""
+    """A certificate with its key, and the authority that must have issued the peer's certificate."""
 
     certificate: bytes
     key: bytes
     authority: bytes
 
-    def __repr__(self) -> str:  # a key must not end up in a log
+    def __repr__(self) -> str:  # a key must not appear in a log
         return "Files(...)"
 
 
@@ -33,7 +33,7 @@ def read_files(
     key: str | PathLike[str] | None = None,
     authority: str | PathLike[str] | None = None,
 ) -> Files:
-    """Read NAME.pem and, unless they are elsewhere, NAME.key and authority.pem beside it."""
+    """Read a certificate, its key and the authority; by default NAME.key and authority.pem beside NAME.pem."""
     path = Path(certificate)
     root = path.with_name(f"{AUTHORITY}.pem") if authority is None else Path(authority)
     return Files(
@@ -48,46 +48,45 @@ def _read(name: str, path: Path, kind: bytes) -> bytes:
         data = path.read_bytes()
     except OSError as error:
         raise FileError(
-            f"{name} {str(path)!r}: {reason(error)} (collabtop certs makes what is needed)", argument=name
+            f"{name} {str(path)!r}: {reason(error)} (collabtop certs makes the files)", argument=name
         ) from None
     if b"-----BEGIN " not in data or kind not in data:
-        raise FileError(f"{name} {str(path)!r} is no {kind.decode().lower()} in PEM form", argument=name)
+        raise FileError(f"{name} {str(path)!r} is not a {kind.decode().lower()} in PEM format", argument=name)
     return data
 
 
 def peer_names(auth_context: Mapping[str, Iterable[bytes]]) -> set[str]:
-    """The names that a peer's certificate is for.
+    """The names in a peer's certificate.
 
     >>> sorted(peer_names({"x509_common_name": [b"north"], "transport_security_type": [b"ssl"]}))
     ['north']
     """
-    found = auth_context.get("x509_common_name", ())
-    return {name.decode("utf-8", "replace") for name in found}
+    return {name.decode("utf-8", "replace") for name in auth_context.get("x509_common_name", ())}
 
 
 def channel_options(keepalive: float) -> list[tuple[str, Any]]:
-    """Options of both sides: pings that notice a frozen peer, and limits on what is taken in at once.
+    """Options for both sides: pings that detect a frozen peer, and limits on the size of messages.
 
-    Pings are answered by gRPC's own threads, so a site whose function holds the interpreter is not taken for dead.
+    gRPC's own threads answer pings, so a site whose function blocks the interpreter does not count as frozen.
     """
     milliseconds = max(1, int(keepalive * 1000))
     return [
         ("grpc.keepalive_time_ms", milliseconds),
         ("grpc.keepalive_timeout_ms", milliseconds),
-        ("grpc.http2.ping_timeout_ms", milliseconds),  # without it a frozen peer is noticed after 70 s
+        ("grpc.http2.ping_timeout_ms", milliseconds),  # otherwise a frozen peer is noticed only after 70 s
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_pings_without_data", 0),
         ("grpc.http2.min_ping_interval_without_data_ms", milliseconds // 2),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", milliseconds // 4),
         ("grpc.http2.max_ping_strikes", 0),
-        ("grpc.max_receive_message_length", PIECE + _ROOM),
-        ("grpc.max_send_message_length", PIECE + _ROOM),
+        ("grpc.max_receive_message_length", PIECE + _MARGIN),
+        ("grpc.max_send_message_length", PIECE + _MARGIN),
         ("grpc.enable_http_proxy", 0),
     ]
 
 
 def server_options(keepalive: float) -> list[tuple[str, Any]]:
-    """Those, and limits on peers that open much and say nothing."""
+    """Options for the coordinator: also limits on idle or hostile peers."""
     return [
         *channel_options(keepalive),
         ("grpc.max_concurrent_streams", 4),
@@ -98,7 +97,7 @@ def server_options(keepalive: float) -> list[tuple[str, Any]]:
 
 
 def client_options(keepalive: float) -> list[tuple[str, Any]]:
-    """Those, and no retrying of gRPC's own: how a site comes back is its own business."""
+    """Options for a site: also no retries by gRPC, since the site itself reconnects."""
     return [
         *channel_options(keepalive),
         ("grpc.enable_retries", 0),

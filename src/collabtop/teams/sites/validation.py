@@ -1,8 +1,8 @@
-"""What an agent may be asked and may answer, given what crossed before: both sides look, and believe nothing else.
+"""Validation of requests and answers, given the messages before them. Both sides use it and trust nothing else.
 
-A coordinator checks every answer against its question: lengths, ranges, counts that can be, pulls within the
-horizon, arms that the agent was really dealt; and in a search against its earlier answers. A site checks every
-question before its agent sees it: what it says, and whether it is its turn.
+A coordinator checks every answer against its request: lengths, ranges, counts, pulls within the horizon, arms that the
+agent was dealt, and in a search also against earlier answers. A site checks every request before its agent sees it:
+its content, and whether it is in order.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _NO_ARMS = np.empty(0, np.int64)
 
 
 class PublicState:
-    """What both sides know of an agent from the messages that crossed, kept by each for itself.
+    """What the messages so far reveal about an agent. Each side keeps its own copy.
 
     >>> state = PublicState(0, Problem(n=4, m=1, agents=2, horizon=20))
     >>> request = Request(0, 1, (Pull(None, np.array([3])),))
@@ -62,48 +62,54 @@ class PublicState:
     >>> state.check_reply(request, Reply(0, 1, 12, Means(np.array([0.5, 0.25, 1.5, 0.0]))))
     Traceback (most recent call last):
         ...
-    collabtop.errors.ProtocolError: a mean or value lies outside [0, 1]
+    collabtop.errors.ProtocolError: a mean or value outside [0, 1]
     """
 
     def __init__(self, agent: int, problem: Problem) -> None:
         self.agent, self._problem = agent, problem
-        self.last = 0
+        self.last_request = 0
         """Number of the last request that was answered."""
         self.answers = 0
         """Requests answered so far."""
-        self.made = 0
+        self.total_pulls = 0
         """Pulls made so far."""
-        self._hand: Ints = _NO_ARMS  # what the agent was dealt, settled or not
+        self._hand: Ints = _NO_ARMS
+        """The arms that the agent was dealt, settled or not."""
         self._held = 0
+        """How many of them are not settled."""
         self._accepted = 0
-        self._open: int | None = None  # None: all arms
-        self._pulls = 0  # pulls of each arm held
-        self._in_order: Literal["none", "means", "gaps"] = "none"
-        """What the agent has in order, of each arm held: nothing yet (or of more arms), their means, their gaps."""
-        self._told: SortedValues | None = None
-        """What the agent told of these; None: nothing yet."""
-        self._top = 0  # how many of the arms held the last border calls good
+        """How many of them it accepted."""
+        self._open: int | None = None
+        """How many arms are open in the rounds of `PullOpen`; None: all."""
+        self._pulls = 0
+        """Pulls of each held arm."""
+        self._sorted: Literal["none", "means", "gaps"] = "none"
+        """What the agent has sorted: nothing since the last deal or cut, or the means or gaps of the held arms."""
+        self._bounds: SortedValues | None = None
+        """What the agent revealed about the sorted values; None: nothing yet."""
+        self._top = 0
+        """How many of the held arms are above the last border."""
         self._pruned_hand: tuple[Ints, int] = _NO_ARMS, 0
-        """What `Prune` deals is a hand of its own: the arms of the last one, and how many were handed over."""
+        """The separate hand that the last `Prune` dealt, and how many of its arms were handed over."""
 
-    # -- questions
+    # -- requests
 
     def check_request(self, request: Request) -> None:
-        """Refuse what no coordinator would ask at this point."""
-        _need(request.agent == self.agent, "a request to another agent")
-        _need(request.number > self.last, "a request that was answered long ago")
-        _need(0 < len(request.messages) <= 16, "a request of no or too many messages")
-        *told, question = request.messages
-        _need(type(question) in _ANSWERS, "a request that asks nothing")
-        # How many arms a cut accepted is known from its answer alone, and every hand is checked against that.
-        _need(not any(isinstance(message, Cut) for message in told), "a cut whose answer nobody waits for")
+        """Raise `ProtocolError` if no coordinator would send this request now."""
+        _need(request.agent == self.agent, "a request for a different agent")
+        _need(request.number > self.last_request, "a request that was answered before")
+        _need(0 < len(request.messages) <= 16, "a request with no messages or too many")
+        *instructions, question = request.messages
+        _need(type(question) in _ANSWERS, "a request without a question")
+        # Only its answer tells how many arms a cut accepted, and every hand is checked against that number.
+        _need(not any(isinstance(message, Cut) for message in instructions), "a cut without an answer")
         trial = self._copy()
         for message in request.messages:
             check = _QUESTIONS.get(type(message))
             if check is None:
-                raise ProtocolError(f"{type(message).__name__} is no question")
+                raise ProtocolError(f"{type(message).__name__} is not a request")
             check(trial, message)
-        _need(trial.made <= self._problem.horizon, "pulls past the horizon")
+        _need(trial.total_pulls <= self._problem.horizon, "pulls beyond the horizon")
 
     def _copy(self) -> PublicState:
         twin = PublicState(self.agent, self._problem)
@@ -112,145 +118,145 @@ class PublicState:
 
     def _deal(self, message: Deal) -> None:
         coefficients = message.coefficients
-        _need(0 < len(coefficients) <= _MOST_COEFFICIENTS, "a hash of no or too many coefficients")
-        _need(_within(coefficients, 0, hashing.PRIME - 1), "a coefficient outside of the field")
+        _need(0 < len(coefficients) <= _MOST_COEFFICIENTS, "a hash with no coefficients or too many")
+        _need(_within(coefficients, 0, hashing.PRIME - 1), "a coefficient outside the field")
         p = self._problem
         self._hand = hashing.hand(coefficients, p.n, p.agents, self.agent)
         self._held, self._pulls, self._accepted = len(self._hand), 0, 0
-        self._in_order = "none"
+        self._sorted = "none"
 
     def _pull_hand(self, message: PullHand) -> None:
         _need(message.times >= 0, "a negative number of pulls")
-        self.made += message.times * self._held
+        self.total_pulls += message.times * self._held
         self._pulls += message.times
         _need(self._pulls > 0, "means of arms that were never pulled")
-        self._in_order, self._told = "means", None
+        self._sorted, self._bounds = "means", None
 
     def _sample(self, message: Sample) -> None:
         self._need_values()
-        _need(0 < message.rank < message.total, "a rank outside of what there is")
+        _need(0 < message.rank < message.total, "a rank out of range")
 
     def _narrow(self, message: Narrow) -> None:
         self._need_values()
-        for place in (message.low_place, message.high_place):
-            _need(TIES_AFTER <= place <= self._held, "a place that the agent does not have")
+        for position in (message.low_place, message.high_place):
+            _need(TIES_AFTER <= position <= self._held, "a position out of range")
 
     def _count_ties(self, message: CountTies) -> None:
         self._need_values()
 
     def _need_values(self) -> None:
-        _need(self._in_order != "none", "values of arms that were not pulled since they were dealt or cut")
+        _need(self._sorted != "none", "values of arms that were not pulled since the last deal or cut")
 
     def _border(self, message: Border) -> None:
-        _need(self._in_order == "means", "a border between arms that were not pulled since the last one")
-        _need(math.isfinite(message.upper) and math.isfinite(message.lower), "no border")
-        _need(0 <= message.top <= self._held, "a count that cannot be")
-        self._in_order, self._told, self._top = "gaps", None, message.top
+        _need(self._sorted == "means", "a border of arms that were not pulled since the last border")
+        _need(math.isfinite(message.upper) and math.isfinite(message.lower), "a border that is not finite")
+        _need(0 <= message.top <= self._held, "a count out of range")
+        self._sorted, self._bounds, self._top = "gaps", None, message.top
 
     def _cut(self, message: Cut) -> None:
-        _need(self._in_order == "gaps", "a cut without a border")
-        _need(0 <= message.keep <= self._held, "a count that cannot be")
-        self._held, self._in_order = message.keep, "none"
+        _need(self._sorted == "gaps", "a cut without a border")
+        _need(0 <= message.keep <= self._held, "a count out of range")
+        self._held, self._sorted = message.keep, "none"
 
     def _hand_over(self, message: HandOver) -> None:
         _need(self._pulls > 0, "means of arms that were never pulled")
 
     def _prune(self, message: Prune) -> None:
         sizes, pulls = message.sizes, message.pulls
-        _need(0 < len(sizes) == len(pulls) <= _MOST_STAGES, "stages that do not fit together")
-        _need(message.seed >= 0 and _within(sizes, 0, self._problem.n), "a size or seed that cannot be")
-        _need(int(pulls[0]) >= 1 and bool((np.diff(pulls) >= 0).all()), "pulls that become fewer")
+        _need(0 < len(sizes) == len(pulls) <= _MOST_STAGES, "no stages, too many, or of different lengths")
+        _need(message.seed >= 0 and _within(sizes, 0, self._problem.n), "a size or seed out of range")
+        _need(int(pulls[0]) >= 1 and bool((np.diff(pulls) >= 0).all()), "pulls in decreasing order")
         hand = shuffling.hand(message.seed, self._problem.n, self._problem.agents, self.agent)
-        held, so_far = len(hand), 0
+        held, before = len(hand), 0
         for size, total in zip(sizes.tolist(), pulls.tolist(), strict=True):
-            self.made += held * (total - so_far)
-            held, so_far = min(held, size), total
+            self.total_pulls += held * (total - before)
+            held, before = min(held, size), total
         self._pruned_hand = hand, held
 
     def _pull(self, message: Pull) -> None:
         arms, times = message.arms, message.times
         count = self._problem.n if arms is None else len(arms)
-        _need(len(times) in (1, count), "not one number of pulls an arm")
-        _need(_within(times, 0, self._problem.horizon), "a number of pulls that cannot be")
+        _need(len(times) in (1, count), "not one number of pulls per arm")
+        _need(_within(times, 0, self._problem.horizon), "a number of pulls out of range")
         if arms is not None:
-            _need(_within(arms, 0, self._problem.n - 1) and _distinct(arms), "arms that are none, or the same twice")
-        self.made += int(np.broadcast_to(times, count).sum())
+            _need(_within(arms, 0, self._problem.n - 1) and _distinct(arms), "unknown or repeated arms")
+        self.total_pulls += int(np.broadcast_to(times, count).sum())
 
     def _open_arms(self, message: OpenArms) -> None:
-        _need(0 <= message.count <= self._problem.n and message.times >= 0, "a count that cannot be")
+        _need(0 <= message.count <= self._problem.n and message.times >= 0, "a count out of range")
 
     def _pull_open(self, message: PullOpen) -> None:
-        now = self._problem.n if self._open is None else self._open
+        count = self._problem.n if self._open is None else self._open
         if message.survived is not None:
-            _need(len(message.survived) == now, "flags of another number of arms than are open")
-            now = int(np.count_nonzero(message.survived))
-        _need(message.times >= 1 and 0 <= message.coarseness < 1, "pulls or rounding that cannot be")
-        self._open = now
-        self.made += now * message.times
+            _need(len(message.survived) == count, "flags for a different number of arms than are open")
+            count = int(np.count_nonzero(message.survived))
+        _need(message.times >= 1 and 0 <= message.coarseness < 1, "pulls or coarseness out of range")
+        self._open = count
+        self.total_pulls += count * message.times
 
     # -- answers
 
     def check_reply(self, request: Request, reply: Reply) -> None:
-        """Refuse what no honest agent would answer to this request, and take in what it changes."""
+        """Raise `ProtocolError` if no honest agent would give this answer, else update the state."""
         question, answer = request.messages[-1], reply.answer
-        _need(reply.agent == self.agent == request.agent, "an answer for another agent")
-        _need(reply.number == request.number, "an answer to another request")
-        _need(answer.free == (), "an answer that calls its numbers free")
+        _need(reply.agent == self.agent == request.agent, "an answer for a different agent")
+        _need(reply.number == request.number, "an answer to a different request")
+        _need(answer.free == (), "an answer that marks its numbers as free")
         expected, check = _ANSWERS[type(question)]
-        _need(type(answer) is expected, f"{type(answer).__name__} is no answer to {type(question).__name__}")
+        _need(type(answer) is expected, f"{type(answer).__name__} is not an answer to {type(question).__name__}")
         after = self._copy()
         for message in request.messages[:-1]:
             _QUESTIONS[type(message)](after, message)
         held_before = after._held
         _QUESTIONS[type(question)](after, question)
-        _need(reply.pulls == after.made - self.made, "another number of pulls than was asked for")
+        _need(reply.pulls == after.total_pulls - self.total_pulls, "a different number of pulls than requested")
         check(after, question, answer)
         if isinstance(answer, Accepted):
             _need(answer.count <= held_before - after._held, "more accepted arms than were settled")
-            _need(answer.count <= after._top, "more accepted arms than are good")
-            _need(after._top - answer.count <= after._held, "more good arms kept than were to be kept")
+            _need(answer.count <= after._top, "more accepted arms than are above the border")
+            _need(after._top - answer.count <= after._held, "too few accepted arms for those above the border")
         vars(self).update(vars(after))
-        self.last = request.number
+        self.last_request = request.number
         self.answers += 1
 
     def _held_reply(self, question: Deal, answer: Held) -> None:
-        _need(answer.size == self._held, "another number of arms than were dealt")
+        _need(answer.size == self._held, "a different number of arms than dealt")
 
     def _values(self, question: Sample, answer: Values) -> None:
-        places = sampling.around(question.rank, question.total, self._held)
-        _need(len(answer.values) == len(places), "more or fewer values than were asked for")
+        positions = sampling.around(question.rank, question.total, self._held)
+        _need(len(answer.values) == len(positions), "a different number of values than requested")
         _ordered(answer.values)
-        self._told = self._known().shown(places, answer.values)
+        self._bounds = self._current_bounds().with_values(positions, answer.values)
 
-    def _known(self) -> SortedValues:
-        return SortedValues(self._held) if self._told is None else self._told
+    def _current_bounds(self) -> SortedValues:
+        return SortedValues(self._held) if self._bounds is None else self._bounds
 
     def _window(self, question: Narrow, answer: Window) -> None:
-        _need(0 <= answer.start <= answer.stop <= self._held, "places that the agent does not have")
-        places = sampling.between(answer.start, answer.stop)
-        _need(len(answer.values) == len(places), "more or fewer values than were asked for")
+        _need(0 <= answer.start <= answer.stop <= self._held, "positions out of range")
+        positions = sampling.between(answer.start, answer.stop)
+        _need(len(answer.values) == len(positions), "a different number of values than requested")
         _ordered(answer.values)
-        if len(places):
+        if len(positions):
             inside = question.low <= answer.values[0] and answer.values[-1] <= question.high
-            _need(bool(inside), "values outside of the window")
-        known = self._known().shown(places, answer.values)
-        for asked, bound, told in (
+            _need(bool(inside), "values outside the window")
+        bounds = self._current_bounds().with_values(positions, answer.values)
+        for asked, bound, answered in (
             (question.low_place, question.low, answer.start),
             (question.high_place, question.high, answer.stop),
         ):
-            _need(asked < 0 or told == asked, "another place than was asked for")
+            _need(asked < 0 or answered == asked, "a different position than requested")
             if asked < 0:
-                known = known.split(told, bound, equal_below=asked == TIES_BEFORE)
-        self._told = known
+                bounds = bounds.with_split(answered, bound, equal_below=asked == TIES_BEFORE)
+        self._bounds = bounds
 
     def _tied(self, question: CountTies, answer: Tied) -> None:
         below, up_to = answer.below, answer.below + answer.equal
-        _need(0 <= below <= up_to <= self._held, "ties that cannot be")
-        known = self._known().split(below, question.value, equal_below=False)
-        self._told = known.split(up_to, question.value, equal_below=True)
+        _need(0 <= below <= up_to <= self._held, "ties out of range")
+        bounds = self._current_bounds().with_split(below, question.value, equal_below=False)
+        self._bounds = bounds.with_split(up_to, question.value, equal_below=True)
 
     def _cut_reply(self, question: Cut, answer: Accepted) -> None:
-        _need(answer.count >= 0, "a count that cannot be")
+        _need(answer.count >= 0, "a count out of range")
         self._accepted += answer.count
 
     def _hand_reply(self, question: HandOver, answer: Hand) -> None:
@@ -261,29 +267,34 @@ class PublicState:
         self._check_hand(answer, hand, left, 0)
 
     def _check_hand(self, answer: Hand, hand: Ints, live: int, accepted: int) -> None:
-        _need(len(answer.arms) == len(answer.means) == live, "another number of arms than it holds")
-        _need(len(answer.accepted) == len(answer.accepted_means) == accepted, "another number of accepted arms")
+        _need(len(answer.arms) == len(answer.means) == live, "a different number of arms than held")
+        _need(
+            len(answer.accepted) == len(answer.accepted_means) == accepted,
+            "a different number of accepted arms than before",
+        )
         named = np.concatenate([answer.arms, answer.accepted])
-        _need(_distinct(named) and bool(np.isin(named, hand).all()), "arms that the agent was not dealt")
+        _need(
+            _distinct(named) and bool(np.isin(named, hand).all()), "repeated arms, or arms that the agent was not dealt"
+        )
         _in_range(answer.means)
         _in_range(answer.accepted_means)
 
     def _means(self, question: Pull, answer: Means) -> None:
         count = self._problem.n if question.arms is None else len(question.arms)
         pulled = int(np.count_nonzero(np.broadcast_to(question.times, count)))
-        _need(len(answer.means) == pulled, "more or fewer means than arms pulled")
+        _need(len(answer.means) == pulled, "a different number of means than arms pulled")
         _in_range(answer.means)
 
     def _coarse(self, question: PullOpen, answer: CoarseMeans) -> None:
         if answer.packed is None:
-            _need(answer.steps == 0 and answer.exact is not None, "no means, or means told twice")
+            _need(answer.steps == 0 and answer.exact is not None, "no means, or means in both forms")
             means = answer.means()
-            _need(len(means) == self._open, "more or fewer means than arms pulled")
+            _need(len(means) == self._open, "a different number of means than arms pulled")
             _in_range(means)
             return
-        _need(answer.exact is None and answer.steps >= 1, "no means, or means told twice")
-        _need(answer.packed.count == self._open, "more or fewer means than arms pulled")
-        _need(answer.packed.width == max(1, answer.steps.bit_length()), "numbers packed in another way")
+        _need(answer.exact is None and answer.steps >= 1, "no means, or means in both forms")
+        _need(answer.packed.count == self._open, "a different number of means than arms pulled")
+        _need(answer.packed.width == max(1, answer.steps.bit_length()), "numbers packed with the wrong width")
         _in_range(answer.means())
 
 
@@ -301,8 +312,8 @@ def _distinct(numbers: Ints) -> bool:
 
 
 def _in_range(means: Reals) -> None:
-    # NaN is in no range, so it fails this too.
-    _need(bool(((means >= 0) & (means <= 1)).all()), "a mean or value lies outside [0, 1]")
+    # NaN fails these comparisons too.
+    _need(bool(((means >= 0) & (means <= 1)).all()), "a mean or value outside [0, 1]")
 
 
 def _ordered(values: Reals) -> None:

@@ -1,4 +1,4 @@
-"""Messages that come twice, late and in another order change nothing."""
+"""Repeated, delayed and reordered messages change nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ARMS = ct.BernoulliArms(np.random.default_rng(3).uniform(0.2, 0.8, 60))
 @pytest.mark.parametrize("algorithm", ["collab-top-iid", "frugal-top"])
 def test_duplicated_delayed_and_reordered_messages_give_the_undisturbed_run(certs, algorithm):
     run = {"m": 3, "horizon": 3_000, "algorithm": algorithm, "seed": 2, "agents": 3}
-    # One site has two agents, so that their messages can overtake each other on one connection.
+    # One site has two agents, so that their messages can be reordered on one connection.
     team = ct.SitesTeam([("site0", 2), "site1"], listen="localhost:0", cert=certs / "coordinator.pem", wait=20)
     boxes = [Middlebox(team.port, certs, f"site{number}", seed=number) for number in range(2)]
     sites = [

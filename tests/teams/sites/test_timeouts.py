@@ -1,4 +1,4 @@
-"""What the coordinator puts up with: how long, from whom, and what becomes of the run if it goes on without a site."""
+"""How long the coordinator waits for a site, and how a run continues without one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RUN = {"m": 1, "agents": 2, "horizon": 300, "seed": 1}
 
 
 class Site:
-    """A site whose every step a test decides: it has an agent, and as many connections as it is told to make."""
+    """A site with one agent, whose every step the test decides."""
 
     def __init__(self, certs, number):
         self.certs, self.number, self.agent, self.answered = certs, number, None, 0
@@ -33,43 +33,43 @@ class Site:
     @contextmanager
     def connected(self, team):
         with Peer.of(team.port, self.certs, f"site{self.number}", seconds=2) as self.peer:
-            welcome = self.peer.say_hello(arms=8)
+            welcome = self.peer.send_hello(arms=8)
             if self.agent is None:
                 self.agent = Agent(self.number, ARMS, welcome.setup)
             yield self
 
-    def is_ready(self):
+    def send_ready(self):
         self.peer.send(Ready(7, (self.answered,)))
 
     def question(self):
-        asked = self.peer.read()
-        assert isinstance(asked, Ask)
-        return asked.request.open()
+        frame = self.peer.read()
+        assert isinstance(frame, Ask)
+        return frame.request.open()
 
     def answer(self, request):
-        """What it has to say; not sent yet."""
+        """The answer to a request, without sending it."""
         reply = self.agent.answer(request)
         self.answered = request.number
         return Answer(seal_reply(reply, 7))
 
     def answers_all(self, team):
-        """Answer whatever is asked until there is nothing more, or nobody."""
+        """Answer all requests until the run or the coordinator ends."""
         with suppress(grpc.RpcError), self.connected(team):
-            self.is_ready()
+            self.send_ready()
             while isinstance(frame := self.peer.read(), Ask):
                 self.peer.send(self.answer(frame.request.open()))
 
 
 @contextmanager
-def run_with(certs, outcome, *, log=None, on_event=None, algorithm="uniform", **terms):
-    """A run of two sites; `outcome` gets its result or its error."""
-    terms = {"wait": 20, "grace": 20, **terms}
-    team = ct.SitesTeam(["site0", "site1"], listen="localhost:0", cert=certs / "coordinator.pem", **terms)
+def run_with(certs, outcome, *, log=None, on_event=None, algorithm="uniform", **settings):
+    """A run with two sites; its result or error is appended to `outcome`."""
+    settings = {"wait": 20, "grace": 20, **settings}
+    team = ct.SitesTeam(["site0", "site1"], listen="localhost:0", cert=certs / "coordinator.pem", **settings)
 
     def run():
-        more = {"algorithm": algorithm, "checkpoint": log, "on_event": on_event}
+        arguments = {"algorithm": algorithm, "checkpoint": log, "on_event": on_event}
         try:
-            outcome.append(ct.identify(ct.RemoteArms(8), **RUN, **more, team=team))
+            outcome.append(ct.identify(ct.RemoteArms(8), **RUN, **arguments, team=team))
         except Exception as error:
             outcome.append(error)
 
@@ -86,39 +86,39 @@ def in_thread(work, *args):
     return thread
 
 
-def test_a_site_cannot_put_off_the_end_of_its_time_by_coming_back(certs):
+def test_a_site_cannot_extend_its_time_by_reconnecting(certs):
     outcome = []
     with run_with(certs, outcome, answer_within=2) as team:
         in_thread(Site(certs, 0).answers_all, team)
         late = Site(certs, 1)
         while not outcome:
-            with suppress(AssertionError, grpc.RpcError), late.connected(team):  # until nobody listens any more
-                late.is_ready()
+            with suppress(AssertionError, grpc.RpcError), late.connected(team):  # until the port is closed
+                late.send_ready()
                 late.peer.read()
-    assert str(outcome[0]) == "site site1 gave no answer in 2 s"
+    assert str(outcome[0]) == "site site1 did not answer within 2 s"
 
 
-@pytest.mark.parametrize("failed", [Failed(1, 1, 0), Declined("request", 0)], ids=["a failed pull", "a refusal"])
-def test_a_run_that_may_go_on_does_so_without_a_site_that_gives_up(certs, failed):
+@pytest.mark.parametrize("failed", [Failed(1, 1, 0), Declined("request", 0)], ids=["a failed pull", "declined"])
+def test_a_run_that_tolerates_loss_continues_without_a_site_that_gives_up(certs, failed):
     outcome = []
     with run_with(certs, outcome, on_lost="go-on") as team:
         other = in_thread(Site(certs, 0).answers_all, team)
         site = Site(certs, 1)
         with site.connected(team):
-            site.is_ready()
+            site.send_ready()
             assert site.question().number == 1
             site.peer.send(failed)
             assert isinstance(site.peer.read(), Refused)
         other.join(20)
     assert outcome[0].lost == (1,)
-    assert outcome[0].top == [0]  # as site 0 alone sees it
+    assert outcome[0].top == [0]  # according to site 0 alone
 
 
 class Stop(Exception):  # noqa: N818
-    """An end in the middle, like a kill that Python notices."""
+    """Interrupts a run."""
 
 
-def test_a_resumed_run_that_may_go_on_does_so_without_a_site_that_will_not_take_part_again(certs, tmp_path):
+def test_a_resumed_run_that_tolerates_loss_continues_without_a_site_that_declines(certs, tmp_path):
     sites, outcome = [Site(certs, 0), Site(certs, 1)], []
     settings = {"log": tmp_path / "run.ctlog", "algorithm": "collab-top-noniid", "on_lost": "go-on"}
 
@@ -161,19 +161,19 @@ class OneAfterTheOther(ct.Algorithm):
         board.accept(np.array([best]), 0, "shared")
 
 
-def test_a_site_whose_answer_was_lost_with_its_link_is_let_in_again_though_nobody_answered_the_question_before(certs):
+def test_a_site_whose_answer_was_lost_is_accepted_again_though_the_previous_request_has_no_answer(certs):
     outcome = []
     with run_with(certs, outcome, algorithm=OneAfterTheOther(), on_lost="go-on") as team:
         first, second = Site(certs, 1), Site(certs, 0)
         with second.connected(team):
-            second.is_ready()
+            second.send_ready()
             with first.connected(team):
-                first.is_ready()
+                first.send_ready()
                 assert first.question().number == 1
-                first.peer.send(Declined("request", 0))  # the only one that was asked: nobody answers question 1
+                first.peer.send(Declined("request", 0))  # the only site that was asked: request 1 has no answer
                 assert isinstance(first.peer.read(), Refused)
-            asked = second.question()
-            assert asked.number == 2
-            second.answer(asked)  # which never leaves it
+            request = second.question()
+            assert request.number == 2
+            second.answer(request)  # without sending the answer
         second.answers_all(team)
     assert (outcome[0].lost, outcome[0].top) == ((1,), [0])

@@ -1,4 +1,4 @@
-"""A coordinator that means ill: at a site it decides neither where is written nor what the screen shows."""
+"""A malicious coordinator decides neither where a site writes nor what the site displays."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from collabtop.protocol.messages import Cut, Deal, PullHand, Request
 from collabtop.protocol.setup import Setup
 from collabtop.teams.remote.envelope import SealedRequest, seal_requests
 from collabtop.teams.sites.frames import Ask, Declined, Done, Welcome
-from tests.support.peers import FalseCoordinator
+from tests.support.peers import MaliciousCoordinator
 
 SETUP = Setup(ct.Problem(n=2, m=1, agents=1, horizon=300), seed=1, algorithm="uniform")
 
 
 @pytest.fixture
 def joined(certs, tmp_path, monkeypatch):
-    """Let a site in a folder of its own dial a coordinator that talks like this; what its screen shows."""
+    """Let a site join a coordinator that sends the frames of `talk`; return the site's output."""
 
     def join(talk):
         site = tmp_path / "deep" / "down"
         site.mkdir(parents=True)
         (site / "means.txt").write_text("0.5\n0.6\n")
         monkeypatch.chdir(site)
-        with FalseCoordinator(certs, talk) as coordinator:
+        with MaliciousCoordinator(certs, talk) as coordinator:
             address, cert = f"localhost:{coordinator.port}", str(certs / "site0.pem")
             return CliRunner().invoke(
                 app, ["join", address, "--site", "site0", "--cert", cert, "--means", "means.txt", "--give-up", "5"]
@@ -41,7 +41,7 @@ def joined(certs, tmp_path, monkeypatch):
     ["../../escaped", "/tmp/escaped", "\x1b[31mred", "", "ab" * 16 + "\n", "AB" * 16, "ab" * 15],
     ids=["relative", "absolute", "escape sequence", "empty", "with a line end", "capitals", "too short"],
 )
-def test_the_id_of_a_run_is_32_digits_or_the_site_leaves(joined, tmp_path, run):
+def test_a_site_leaves_if_the_run_id_is_not_32_digits(joined, tmp_path, run):
     def talk(frames):
         next(frames)
         yield Welcome(run, SETUP, (0,))
@@ -49,7 +49,7 @@ def test_the_id_of_a_run_is_32_digits_or_the_site_leaves(joined, tmp_path, run):
 
     ended = joined(talk)
     assert ended.exit_code == 1
-    assert ended.output == "error: not a frame of a coordinator\n"
+    assert ended.output == "error: the coordinator sent a malformed frame\n"
     assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"means.txt"}
 
 
@@ -58,23 +58,23 @@ def test_the_id_of_a_run_is_32_digits_or_the_site_leaves(joined, tmp_path, run):
     [{"kind": "\x1b[31mred"}, {"kind": "PullHand", "times": 5, "free": {"\x1b[31mred": 1}}, "\x1b[31mred"],
     ids=["kind", "field", "no message at all"],
 )
-def test_a_question_that_is_no_message_is_declined_without_quoting_it(joined, message):
-    said = []
+def test_an_invalid_message_is_declined_without_quoting_it(joined, message):
+    received = []
 
     def talk(frames):
         next(frames)
         yield Welcome("ab" * 16, SETUP, (0,))
         yield Ask(SealedRequest(next(frames).life, 0, 1, (msgspec.msgpack.encode(message),)))
-        said.append(next(frames))
+        received.append(next(frames))
 
     ended = joined(talk)
     assert ended.exit_code == 1
-    assert ended.output.splitlines()[1:] == ["error: the coordinator sent a question that is not a message"]
-    assert said == [Declined("request")]
+    assert ended.output.splitlines()[1:] == ["error: the coordinator sent a request that is not a valid message"]
+    assert received == [Declined("request")]
 
 
-def test_a_question_out_of_turn_is_declined_and_ends_the_site_in_one_line(joined):
-    said = []
+def test_a_request_out_of_order_is_declined_and_ends_the_site_with_one_line(joined):
+    received = []
 
     def talk(frames):
         next(frames)
@@ -82,9 +82,9 @@ def test_a_question_out_of_turn_is_declined_and_ends_the_site_in_one_line(joined
         life = next(frames).life
         for number, messages in enumerate([(Deal(np.array([1, 0])),), (PullHand(2), Cut(1))], 1):
             yield Ask(*seal_requests([Request(0, number, messages)], {0: life}))
-            said.append(next(frames))
+            received.append(next(frames))
 
     ended = joined(talk)
     assert ended.exit_code == 1
-    assert ended.output.splitlines()[1:] == ["error: the coordinator asked for what cannot be: a cut without a border"]
-    assert said[1:] == [Declined("request")]
+    assert ended.output.splitlines()[1:] == ["error: the coordinator sent an invalid request: a cut without a border"]
+    assert received[1:] == [Declined("request")]
