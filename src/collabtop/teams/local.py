@@ -31,4 +31,4 @@ class LocalTeam(Team):
 
     def observed(self) -> Sequence[Batch]:
         """Every batch of pulls, agent by agent."""
-        return [batch for agent in self._members for batch in agent.seen]
+        return [batch for agent in self._members for batch in agent.batches]

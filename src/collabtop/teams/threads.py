@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from typing import Protocol
 
 from collabtop.arms import Arms
-from collabtop.arms.draws import Halted
+from collabtop.arms.draws import AgentHalted
 from collabtop.coordination.team import Batch, Team
 from collabtop.protocol.agent import Agent
 from collabtop.protocol.messages import Reply, Request
@@ -53,7 +53,7 @@ class ThreadsTeam(Team):
         # An agent that was only told to stop is not what went wrong.
         errors = [error for future in pending if (error := future.exception()) is not None]
         for error in errors:
-            if not isinstance(error, Halted):
+            if not isinstance(error, AgentHalted):
                 raise error
         return [future.result() for future in pending]
 
@@ -67,7 +67,7 @@ class ThreadsTeam(Team):
 
     def observed(self) -> Sequence[Batch]:
         """Every batch of pulls, agent by agent."""
-        return [batch for agent in self._members for batch in agent.seen]
+        return [batch for agent in self._members for batch in agent.batches]
 
     def _halt(self) -> None:
         for agent in self._members:

@@ -132,7 +132,7 @@ class AgentHost:
         """Pulls and sums of each arm, over all agents here."""
         pulls, sums = np.zeros(self._setup.problem.n, np.int64), np.zeros(self._setup.problem.n)
         for agent in sorted(self._members):
-            for arms, times, got in self._members[agent][1].seen:
+            for arms, times, got in self._members[agent][1].batches:
                 pulls[arms] += times
                 sums[arms] += got
         return pulls.astype("<i8").tobytes(), sums.astype("<f8").tobytes()

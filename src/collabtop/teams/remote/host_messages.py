@@ -18,13 +18,13 @@ from typing import TypeVar
 
 import msgspec
 
-from collabtop.arms.draws import Halted
+from collabtop.arms.draws import AgentHalted
 from collabtop.errors import CollabtopError, Fields, ProtocolError, PullError, error_fields, rebuild_error
 from collabtop.runlog.format import Rewards, Sums
 from collabtop.teams.remote.envelope import SealedReply
 from collabtop.teams.remote.reports import Item
 
-_INTERRUPTED, _HALTED = "KeyboardInterrupt", "Halted"
+_INTERRUPTED, _HALTED = "KeyboardInterrupt", "AgentHalted"
 
 
 class Fault(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -58,7 +58,7 @@ def fault_of(agent: int, error: BaseException) -> Fault:
     PullError('a pull of agent 3 raised ZeroDivisionError: division by zero')
     """
     trace = "".join(traceback.format_exception(error))
-    if isinstance(error, KeyboardInterrupt | Halted):
+    if isinstance(error, KeyboardInterrupt | AgentHalted):
         return Fault(agent, type(error).__name__, str(error), {}, trace)
     if not isinstance(error, CollabtopError):  # from the user's own arms
         error = PullError(f"a pull of agent {agent} raised {type(error).__name__}: {error}", "")
