@@ -110,3 +110,13 @@ def test_a_bad_file_is_named_with_the_line(tmp_path, text, message):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(ct.FileError, match="no such file"):
         ct.read_rewards(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n", b"\r"])
+def test_any_line_ends_are_accepted_and_a_byte_that_is_not_utf_8_is_named_with_its_line(tmp_path, newline):
+    path = tmp_path / "rewards.csv"
+    path.write_bytes(newline.join([b"\xef\xbb\xbfcandidate,reward", b"a,1", b"b,0"]))
+    assert ct.read_rewards(path).labels == ("a", "b")
+    path.write_bytes(b"candidate,reward\na\xff,1\n")
+    with pytest.raises(ct.FileError, match="line 2: byte 0xff is not UTF-8 text"):
+        ct.read_rewards(path)

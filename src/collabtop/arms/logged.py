@@ -6,7 +6,6 @@ import csv
 import io
 from collections.abc import Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +13,8 @@ from numpy.typing import ArrayLike
 
 from collabtop.arms.base import Arms, Ints, Reals
 from collabtop.arms.draws import Draws
-from collabtop.errors import FileError, InputError, PullError, reason
+from collabtop.arms.files import read_text
+from collabtop.errors import FileError, InputError, PullError
 from collabtop.problem import as_means
 
 _COLUMN_NAMES = {
@@ -135,13 +135,7 @@ def read_rewards(path: str | PathLike[str], *, replay: bool = False, dealt_to: i
 
 
 def _rows(path: str | PathLike[str]) -> tuple[dict[str, int], list[tuple[int, list[str]]]]:
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise FileError(f"{path}: {reason(error)}") from None
-    except UnicodeDecodeError:
-        raise FileError(f"{path}: not UTF-8 text") from None
-    reader = csv.reader(io.StringIO(text), skipinitialspace=True)
+    reader = csv.reader(io.StringIO(read_text(path), newline=None), skipinitialspace=True)
     rows = [(reader.line_num, row) for row in reader if row]
     if not rows:
         raise FileError(f"{path}: the file has no rewards")
