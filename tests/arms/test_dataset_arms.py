@@ -1,4 +1,4 @@
-"""Candidates on examples: one pull, one candidate, one example."""
+"""Candidates scored on examples: one candidate and one example per pull."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def test_the_contract_of_arms_is_kept():
 
 
 def used(times, *, replace, agent=0, arm=0, batches=1):
-    seen = []
-    arms = ct.DatasetArms(["a", "b"], EXAMPLES, lambda c, e: seen.append((c, e)) or 0.5, replace=replace)
+    examples = []
+    arms = ct.DatasetArms(["a", "b"], EXAMPLES, lambda c, e: examples.append(e) or 0.5, replace=replace)
     draws = Draws(7, agent)
     for _ in range(batches):
         arms.pull(np.array([arm]), np.array([times]), draws)
-        draws.made += times
-    return [example for _, example in seen]
+        draws.pulls_made += times
+    return examples
 
 
 def test_without_replacement_each_example_comes_once_before_any_comes_again():
-    for batches in (1, 2, 4):  # however the pulls are asked for
+    for batches in (1, 2, 4):  # regardless of how the pulls are batched
         examples = used(20 // batches, replace=False, batches=batches)
         assert sorted(examples[:10]) == EXAMPLES
         assert sorted(examples[10:]) == EXAMPLES
@@ -61,8 +61,8 @@ def test_each_agent_sees_its_own_examples_only():
     assert ct.identify(arms, 1, horizon=20, seed=1).algorithm.endswith("noniid")
 
 
-def test_a_score_may_have_chance_of_its_own_or_be_async():
-    def chance(candidate, example, rng):
+def test_a_score_may_be_random_or_async():
+    def random(candidate, example, rng):
         return rng.random() < candidate
 
     async def later(candidate, example, rng):
@@ -70,8 +70,8 @@ def test_a_score_may_have_chance_of_its_own_or_be_async():
         return rng.random() < candidate
 
     runs = [
-        ct.identify(ct.DatasetArms([0.2, 0.8], EXAMPLES, it), 1, agents=3, horizon=40, seed=2, team=team)
-        for it in (chance, later)
+        ct.identify(ct.DatasetArms([0.2, 0.8], EXAMPLES, function), 1, agents=3, horizon=40, seed=2, team=team)
+        for function in (random, later)
         for team in ("local", "threads")
     ]
     assert all(run == runs[0] for run in runs)
@@ -83,7 +83,7 @@ def test_an_array_of_examples_is_fine():
 
 
 @pytest.mark.parametrize(
-    ("examples", "more", "said"),
+    ("examples", "more", "message"),
     [
         ([], {}, "examples is empty"),
         (iter([1]), {}, "examples is a list_iterator, but a list"),
@@ -92,9 +92,10 @@ def test_an_array_of_examples_is_fine():
         ([1, 2], {"by_agent": True}, r"examples\[0\] is a int, but a list"),
     ],
 )
-def test_bad_examples_are_named(examples, more, said):
-    with pytest.raises(ct.InputError, match=said):
+def test_bad_examples_are_named(examples, more, message):
+    with pytest.raises(ct.InputError, match=message) as caught:
         ct.DatasetArms([1, 2], examples, score, **more)
+    assert caught.value.argument == "examples"
 
 
 def test_a_score_has_to_take_a_candidate_and_an_example():

@@ -6,7 +6,7 @@ import collabtop as ct
 
 @pytest.fixture
 def read(tmp_path):
-    """Write a means file, read it, and return the arms; errors speak of means.txt alone."""
+    """Write a means file, read it, and return the arms."""
 
     def write_and_read(content):
         path = tmp_path / "means.txt"
@@ -16,7 +16,7 @@ def read(tmp_path):
     return write_and_read
 
 
-def complaint(read, content):
+def error_after_name(read, content):
     with pytest.raises(ct.FileError) as caught:
         read(content)
     return str(caught.value).split("means.txt", 1)[1]
@@ -97,8 +97,8 @@ def test_what_numpy_saves_is_read_back_to_the_last_bit(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", ": no means in it"),
-        ("# nothing\n\n", ": no means in it"),
+        ("", ": the file has no means"),
+        ("# nothing\n\n", ": the file has no means"),
         ("label,mean\n", ": no means below the header"),
         ("0.5\nabc\n", ", line 2: found 'abc', but a number is needed"),
         ("O.5\n0.5\n", ", line 1: found 'O.5', but a number is needed"),
@@ -114,18 +114,18 @@ def test_what_numpy_saves_is_read_back_to_the_last_bit(tmp_path):
         ("0.1,0.2\n0.3,x\n", ", line 2, column 2: found 'x', but a number is needed"),
         ("title,mean\nHeat,0.5\nRonin,7\n", ", line 3, column 2 (mean): found '7', but a mean lies in [0, 1]"),
         ("title,genre,mean\nHeat,crime,0.5\n", ", line 2, column 2 (genre): found 'crime', but a number is needed"),
-        ('title,mean\n"Heat,0.5\n', ", line 2: '\"Heat,0.5' cannot be divided into columns (unexpected end of data)"),
+        ('title,mean\n"Heat,0.5\n', ", line 2: '\"Heat,0.5' cannot be split into columns (unexpected end of data)"),
         ("title\nHeat\n", ", line 2: labels, but no column of means"),
         (b"0.5\n0.\xff\n", ", line 2: byte 0xff is not UTF-8 text"),
         ("0.5\n0.6\n".encode("utf-16"), ", line 1: byte 0xff is not UTF-8 text"),
     ],
 )
 def test_a_malformed_file_is_refused_with_the_line_and_what_was_found(read, content, message):
-    assert complaint(read, content) == message
+    assert error_after_name(read, content) == message
 
 
 def test_an_arm_is_not_mistaken_for_a_header(read):
-    assert complaint(read, "Heat,0.85\nRonin,0.5\n") == (
+    assert error_after_name(read, "Heat,0.85\nRonin,0.5\n") == (
         ", line 1: 'Heat' beside 0.85 may be a header or an arm; begin the file with a header such as label,mean"
     )
 

@@ -1,4 +1,4 @@
-"""The user's own function: one call a pull, a generator of its own for each, and errors that name the candidate."""
+"""A user's function as arms: one call per pull, a new generator for each, and errors that name the candidate."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ import pytest
 import collabtop as ct
 from collabtop.arms import Draws
 from collabtop.arms.draws import pull_rng
+from collabtop.arms.function import as_arms
 
 
-def keep_first_numbers(arms, times, draws):
-    """What each pull's generator says first."""
-    said = []
+def first_numbers(arms, times, draws):
+    """The candidate of each pull, and the first number from its generator."""
+    calls = []
 
     def pull(candidate, rng):
-        said.append((candidate, rng.random()))
+        calls.append((candidate, rng.random()))
         return 0.5
 
     ct.FunctionArms(["a", "b"], pull).pull(np.array(arms), np.array(times), draws)
-    return said
+    return calls
 
 
 def test_the_function_is_called_once_for_each_pull_in_the_order_of_the_arms():
-    said = keep_first_numbers([1, 0], [2, 1], Draws(seed=1, agent=0))
-    assert [candidate for candidate, _ in said] == ["b", "b", "a"]
+    calls = first_numbers([1, 0], [2, 1], Draws(seed=1, agent=0))
+    assert [candidate for candidate, _ in calls] == ["b", "b", "a"]
 
 
 def test_a_pulls_generator_depends_on_seed_agent_number_and_attempt_alone():
-    numbers = [number for _, number in keep_first_numbers([0, 1], [2, 2], Draws(seed=7, agent=3))]
+    numbers = [number for _, number in first_numbers([0, 1], [2, 2], Draws(seed=7, agent=3))]
     draws = Draws(seed=7, agent=3)
-    draws.bulk.random(100)  # what else the agent drew does not matter
+    draws.bulk.random(100)  # the agent's other draws do not matter
     assert numbers == [draws.for_pull(pull, attempt=0).random() for pull in range(4)]
     keys = [(7, 3, 0, 0), (8, 3, 0, 0), (7, 4, 0, 0), (7, 3, 1, 0), (7, 3, 0, 1)]
     firsts = {Draws(seed, agent).for_pull(number, attempt).random() for seed, agent, number, attempt in keys}
@@ -41,25 +42,25 @@ def test_a_pulls_generator_depends_on_seed_agent_number_and_attempt_alone():
 
 def test_pulls_are_numbered_on_from_request_to_request():
     draws = Draws(seed=7, agent=3)
-    draws.made = 2
-    later = [number for _, number in keep_first_numbers([0], [2], draws)]
+    draws.pulls_made = 2
+    later = [number for _, number in first_numbers([0], [2], draws)]
     assert later == [draws.for_pull(2).random(), draws.for_pull(3).random()]
 
 
 def test_a_run_numbers_the_pulls_of_each_agent_from_zero():
-    said = []
+    numbers = []
 
     def pull(candidate, rng):
-        said.append(rng.random())
+        numbers.append(rng.random())
         return candidate
 
     ct.identify(ct.FunctionArms([0.25, 0.5], pull), 1, agents=2, horizon=6, algorithm="uniform", seed=9)
     expected = [Draws(9, agent).for_pull(number).random() for agent in (0, 1) for number in range(6)]
-    assert said == expected
+    assert numbers == expected
 
 
 @pytest.mark.parametrize(
-    ("reward", "said"),
+    ("reward", "message"),
     [
         (float("nan"), r"pull of candidate 'b' returned nan, but a reward lies in \[0, 1\]"),
         (1.7, r"pull of candidate 'b' returned 1.7, but a reward lies in \[0, 1\]"),
@@ -72,9 +73,9 @@ def test_a_run_numbers_the_pulls_of_each_agent_from_zero():
         ([0.5], r"pull of candidate 'b' returned \[0.5\], which is not a number"),
     ],
 )
-def test_a_reward_that_is_none_names_the_candidate_and_the_value(reward, said):
+def test_an_invalid_reward_names_the_candidate_and_the_value(reward, message):
     arms = ct.FunctionArms(["a", "b"], lambda candidate, rng: reward if candidate == "b" else 0.5)
-    with pytest.raises(ct.PullError, match=said) as caught:
+    with pytest.raises(ct.PullError, match=message) as caught:
         ct.identify(arms, 1, agents=2, horizon=10, algorithm="uniform")
     assert caught.value.candidate == "b"
     assert isinstance(caught.value, RuntimeError)
@@ -89,7 +90,7 @@ def test_a_function_that_raises_is_named_by_its_candidate_and_keeps_its_cause():
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-def test_a_wish_to_stop_is_not_taken_for_a_failed_pull():
+def test_an_interrupt_is_not_a_failed_pull():
     def pull(candidate, rng):
         raise KeyboardInterrupt
 
@@ -109,16 +110,23 @@ def test_candidates_are_their_own_labels_unless_others_are_given():
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "argument", "message"),
     [
-        (lambda: ct.FunctionArms(["a"], "not a function"), "pull is 'not a function', but a function"),
-        (lambda: ct.FunctionArms([], print), "n is 0, but at least 1 arm is needed"),
-        (lambda: ct.FunctionArms(["a"], print, labels=[]), "labels has 0 entries, but there are 1 arms"),
+        (lambda: ct.FunctionArms(["a"], "not a function"), "pull", "pull is 'not a function', but a function"),
+        (lambda: ct.FunctionArms([], print), "n", "n is 0, but at least 1 arm is needed"),
+        (lambda: ct.FunctionArms(["a"], print, labels=[]), "labels", "labels has 0 entries, but there are 1 arms"),
+        (lambda: ct.FunctionArms("abc", print), "candidates", "candidates is one string, 'abc', but a list"),
+        (lambda: ct.FunctionArms(3, print), "candidates", "candidates is 3, but a list of candidates is needed"),
+        (lambda: ct.FunctionArms(["a"], print, policy=3), "policy", "policy is 3, but a PullPolicy is needed"),
+        (lambda: as_arms(ct.BernoulliArms([0.5]), print), "pull", "pull only applies to a list of candidates"),
+        (lambda: as_arms(ct.BernoulliArms([0.5]), None, ct.PullPolicy()), "policy", "policy only applies with pull"),
+        (lambda: as_arms(["a"]), "arms", "arms is a list, but arms are needed: .* with pull=, the function"),
     ],
 )
-def test_bad_input_is_an_error_that_names_the_argument(make, said):
-    with pytest.raises(ct.InputError, match=said):
+def test_bad_input_is_an_error_that_names_the_argument(make, argument, message):
+    with pytest.raises(ct.InputError, match=message) as caught:
         make()
+    assert caught.value.argument == argument
 
 
 @pytest.mark.parametrize("algorithm", ["collab-top-iid", "kzz", "collab-top-noniid"])

@@ -31,7 +31,7 @@ def test_replayed_rewards_come_once_each_and_are_dealt_to_the_agents_in_turn():
     assert [pulled(arms, 0, 1, draws=first) for _ in range(2)] == [0.0, 0.5]
     assert pulled(arms, 0, 2, draws=second) == 1.25
     with pytest.raises(
-        ct.PullError, match="candidate '0' has 2 logged rewards for agent 0, but 3 pulls were asked for"
+        ct.PullError, match="candidate '0' has 2 logged rewards for agent 0, but 3 pulls were requested"
     ):
         pulled(arms, 0, 1, draws=first)
 
@@ -55,18 +55,18 @@ def test_rewards_by_agent_are_non_iid():
 
 
 @pytest.mark.parametrize(
-    ("rewards", "more", "said"),
+    ("rewards", "more", "message"),
     [
         ([], {}, "n is 0"),
-        ([[]], {}, r"rewards\[0\] has no rewards"),
+        ([[]], {}, r"rewards\[0\] is empty, but each candidate needs at least 1 reward"),
         ([[0.5], [1.5]], {}, r"rewards\[1\]\[0\] is 1.5"),
         ([["x"]], {}, r"rewards\[0\] is .* but numbers are needed"),
         ([[[0.5], [0.5]], [[0.5]]], {}, "more agents for some candidates than for others"),
         ([[0.5]], {"replay": True}, "dealt_to is missing"),
     ],
 )
-def test_bad_rewards_are_named(rewards, more, said):
-    with pytest.raises(ct.InputError, match=said):
+def test_bad_rewards_are_named(rewards, more, message):
+    with pytest.raises(ct.InputError, match=message):
         ct.LoggedArms(rewards, **more)
 
 
@@ -89,10 +89,10 @@ def test_a_column_of_agents_makes_it_non_iid(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        ("", "no rewards in it"),
-        ("candidate,reward\n", "no rewards in it"),
+        ("", "the file has no rewards"),
+        ("candidate,reward\n", "the file has no rewards"),
         ("a,b\n1,2\n", "line 1: no column 'candidate'"),
         ("candidate,points\na,1\n", "line 1: no column 'reward'"),
         ("candidate,reward\na,1\nb\n", "line 3: 1 columns, but line 1 has 2"),
@@ -102,11 +102,21 @@ def test_a_column_of_agents_makes_it_non_iid(tmp_path):
         ("candidate,reward,agent\na,1,x\na,1,y\nb,1,x\n", "candidate 'b' has no reward of agent 'y'"),
     ],
 )
-def test_a_bad_file_is_named_with_the_line(tmp_path, text, said):
-    with pytest.raises(ct.FileError, match=said):
+def test_a_bad_file_is_named_with_the_line(tmp_path, text, message):
+    with pytest.raises(ct.FileError, match=message):
         read(tmp_path, text)
 
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(ct.FileError, match="no such file"):
         ct.read_rewards(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n", b"\r"])
+def test_any_line_ends_are_accepted_and_a_byte_that_is_not_utf_8_is_named_with_its_line(tmp_path, newline):
+    path = tmp_path / "rewards.csv"
+    path.write_bytes(newline.join([b"\xef\xbb\xbfcandidate,reward", b"a,1", b"b,0"]))
+    assert ct.read_rewards(path).labels == ("a", "b")
+    path.write_bytes(b"candidate,reward\na\xff,1\n")
+    with pytest.raises(ct.FileError, match="line 2: byte 0xff is not UTF-8 text"):
+        ct.read_rewards(path)

@@ -1,4 +1,4 @@
-"""Flaky functions: every way to fail is handled as the policy says, and no failure passes for a reward."""
+"""Functions that fail: every failure is handled according to the policy, and none counts as a reward."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def run(pull, policy, team="local", horizon=60, **more):
 @pytest.mark.parametrize("pull", [flaky, flaky_async])
 def test_retries_make_a_flaky_function_reliable(pull, team, left_behind):
     result = run(pull, ct.PullPolicy(retries=10, wait=0), team)
-    assert [one.mean for one in result.estimates] == CANDIDATES
+    assert [estimate.mean for estimate in result.estimates] == CANDIDATES
     assert result.failures == {}
     assert result.retries > 5
     assert left_behind() == []
@@ -91,7 +91,7 @@ def test_without_retries_the_run_stops_and_names_the_candidate(team):
 @pytest.mark.parametrize("pull", [flaky, flaky_async])
 def test_skipped_pulls_move_no_mean_and_are_counted(pull, team):
     result = run(pull, ct.PullPolicy(failures="skip"), team)
-    assert [one.mean for one in result.estimates] == CANDIDATES
+    assert [estimate.mean for estimate in result.estimates] == CANDIDATES
     assert set(result.failures) == {"0.25", "0.5", "0.75"}
     assert 10 < sum(result.failures.values()) < 50
     assert result.pulls == 120  # a skipped pull took its time step
@@ -99,9 +99,9 @@ def test_skipped_pulls_move_no_mean_and_are_counted(pull, team):
 
 def test_failed_pulls_can_count_as_zero_and_are_counted():
     result = run(flaky, ct.PullPolicy(failures="zero"))
-    for place, (candidate, one) in enumerate(zip(CANDIDATES, result.estimates, strict=True)):
-        failed = result.failures[str(CANDIDATES[place])]
-        assert one.mean == pytest.approx(candidate * (40 - failed) / 40)
+    for candidate, estimate in zip(CANDIDATES, result.estimates, strict=True):
+        failed = result.failures[str(candidate)]
+        assert estimate.mean == pytest.approx(candidate * (40 - failed) / 40)
 
 
 def test_the_same_failures_happen_on_both_teams():
@@ -145,15 +145,15 @@ def text_batch(candidate, times, rng):
 
 
 @pytest.mark.parametrize(
-    ("pull", "said"),
+    ("pull", "message"),
     [
-        (bad_batch, "returned 19 rewards, but 20 were asked for"),
+        (bad_batch, "returned 19 rewards, but 20 were requested"),
         (nan_batch, r"returned nan, but a reward lies in \[0, 1\]"),
-        (text_batch, "which is no list of rewards"),
+        (text_batch, "which is not a list of rewards"),
     ],
 )
-def test_a_bad_batch_is_named_and_can_be_skipped_or_zero(pull, said):
-    with pytest.raises(ct.PullError, match=said):
+def test_a_bad_batch_is_named_and_can_be_skipped_or_zero(pull, message):
+    with pytest.raises(ct.PullError, match=message):
         run(pull, None)
     assert run(pull, ct.PullPolicy(failures="zero")).failures == {"0.25": 40, "0.5": 40, "0.75": 40}
 
@@ -161,9 +161,9 @@ def test_a_bad_batch_is_named_and_can_be_skipped_or_zero(pull, said):
 @pytest.mark.parametrize("team", ALL)
 @pytest.mark.parametrize("pull", [hangs_now_and_then, hangs_now_and_then_async])
 @pytest.mark.slow
-def test_a_pull_that_hangs_is_ended_and_tried_again(pull, team, left_behind):
+def test_a_pull_that_hangs_is_killed_and_retried(pull, team, left_behind):
     result = run(pull, ct.PullPolicy(retries=9, wait=0, time_limit=0.3), team, horizon=6)
-    assert [one.mean for one in result.estimates] == CANDIDATES
+    assert [estimate.mean for estimate in result.estimates] == CANDIDATES
     assert result.retries > 0
     assert left_behind() == []
 
@@ -179,7 +179,7 @@ def test_a_function_that_ends_its_process_is_a_failed_pull(left_behind):
     with pytest.raises(ct.PullError, match=r"ended its process \(exit code 3\)"):
         run(ends_its_process, ct.PullPolicy(time_limit=5))
     result = run(ends_its_process, ct.PullPolicy(time_limit=5, retries=9, wait=0), horizon=9)
-    assert [one.mean for one in result.estimates] == CANDIDATES
+    assert [estimate.mean for estimate in result.estimates] == CANDIDATES
     assert left_behind() == []
 
 
@@ -189,11 +189,13 @@ def test_rewards_are_the_same_with_and_without_a_process():
 
 
 def test_a_function_that_no_process_can_import_is_refused_with_a_time_limit():
-    with pytest.raises(ct.InputError, match="define it at the top of a module, make it async, or leave time_limit out"):
+    with pytest.raises(
+        ct.InputError, match="define it at the top level of a module, make it async, or omit time_limit"
+    ):
         run(lambda candidate, rng: 0.5, ct.PullPolicy(time_limit=1))
 
 
-def test_a_script_without_a_main_guard_is_told_so(tmp_path):
+def test_a_script_without_a_main_guard_gets_a_clear_error(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import collabtop as ct\n"
@@ -244,7 +246,7 @@ def is_alive(pid):
     return not (state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
-def test_only_the_named_exceptions_are_tried_again():
+def test_only_the_named_exceptions_are_retried():
     calls = []
 
     def pull(candidate, rng):
@@ -256,16 +258,16 @@ def test_only_the_named_exceptions_are_tried_again():
     assert len(calls) == 3
 
 
-def test_each_attempt_has_a_generator_of_its_own():
-    said = []
+def test_each_attempt_has_its_own_generator():
+    numbers = []
 
     def pull(candidate, rng):
-        said.append(rng.random())
+        numbers.append(rng.random())
         raise KeyError("x")
 
     with pytest.raises(ct.PullError, match="tried 3 times"):
         run(pull, ct.PullPolicy(retries=2, wait=0))
-    assert said == [Draws(4, 0).for_pull(0, attempt).random() for attempt in range(3)]
+    assert numbers == [Draws(4, 0).for_pull(0, attempt).random() for attempt in range(3)]
 
 
 def test_the_waits_between_attempts_double():
@@ -282,7 +284,7 @@ def test_the_waits_between_attempts_double():
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ({"retries": -1}, "retries is -1, but"),
         ({"retries": 1.5}, "retries is 1.5, but"),
@@ -295,20 +297,20 @@ def test_the_waits_between_attempts_double():
         ({"failures": "ignore"}, "failures is 'ignore', but 'raise', 'zero' or 'skip' is needed"),
     ],
 )
-def test_a_bad_policy_names_the_argument(more, said):
-    with pytest.raises(ct.InputError, match=said):
+def test_a_bad_policy_names_the_argument(more, message):
+    with pytest.raises(ct.InputError, match=message):
         ct.PullPolicy(**more)
 
 
-def test_a_confidence_is_not_promised_over_skipped_pulls():
+def test_a_confidence_is_not_guaranteed_with_skipped_pulls():
     with pytest.raises(ct.SettingError, match="failures is 'skip', but a confidence needs the number of pulls"):
         ct.identify([0.2, 0.8], 1, pull=flaky, agents=2, confidence=0.9, policy=ct.PullPolicy(failures="skip"))
     policy = ct.PullPolicy(failures="zero")
     assert ct.identify([0.2, 0.8], 1, pull=flaky, agents=2, confidence=0.9, seed=1, policy=policy).sure
 
 
-def test_a_policy_has_to_be_one_and_goes_with_a_function():
+def test_a_policy_has_to_be_a_pull_policy_and_needs_a_function():
     with pytest.raises(ct.InputError, match="policy is 'retry', but a PullPolicy is needed"):
         run(flaky, "retry")
-    with pytest.raises(ct.InputError, match="policy goes with pull"):
+    with pytest.raises(ct.InputError, match="policy only applies with pull"):
         ct.identify(ct.BernoulliArms([0.5, 0.6]), 1, agents=1, horizon=10, policy=ct.PullPolicy())

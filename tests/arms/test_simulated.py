@@ -1,4 +1,4 @@
-"""Simulated arms: the right rewards, all chance from the agent's draws, and errors that name what is wrong."""
+"""Simulated arms: correct rewards, all randomness from the agent's draws, and errors that name the argument."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collabtop.arms import Draws
 from collabtop.testing import ConstantArms, check_arms
 
 # Statistical tests have fixed seeds; each draw is held within 4.06 standard errors, which a correct program
-# would leave with probability 5e-5 (so 1e-3 for the 20 comparisons here together) if the seed were new.
+# would exceed with probability 5e-5 (so 1e-3 for the 20 comparisons here together) if the seed were new.
 STANDARD_ERRORS = 4.06
 MEANS = np.array([0.0, 0.05, 0.3, 0.5, 0.9, 0.999, 1.0, 0.5])
 
@@ -51,7 +51,7 @@ def test_bernoulli_sums_have_the_mean_and_variance_of_a_binomial(n):
     assert (got == np.rint(got)).all()
 
 
-def test_heterogeneous_arms_pay_each_agent_by_its_own_column():
+def test_heterogeneous_arms_reward_each_agent_by_its_own_column():
     table = np.array([[0.1, 0.9], [0.5, 0.2], [0.0, 1.0]])
     for agent in (0, 1):
         got = sums(ct.HeterogeneousArms(table), 1_000, Draws(seed=4, agent=agent), 20).sum(axis=0) / 20_000
@@ -79,7 +79,7 @@ def test_beta_sums_are_those_of_single_rewards_also_across_chunks(monkeypatch):
     assert 0 < got[1] < 30
 
 
-def test_constant_arms_pay_exactly_their_mean():
+def test_constant_arms_return_exactly_their_mean():
     arms = ConstantArms([0.5, 1 / 1024])
     assert arms.pull(np.array([1, 0]), np.array([1024, 3]), Draws(1, 0)).tolist() == [1.0, 1.5]
     with pytest.raises(ct.InputError, match="multiples of 1/1024"):
@@ -87,35 +87,52 @@ def test_constant_arms_pay_exactly_their_mean():
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "argument", "message"),
     [
-        (lambda: ct.BernoulliArms([0.5, 1.5]), r"means\[1\] is 1.5, but a mean lies in \[0, 1\]"),
-        (lambda: ct.BernoulliArms([-0.1]), r"means\[0\] is -0.1"),
-        (lambda: ct.BernoulliArms([0.5, float("nan")]), r"means\[1\] is nan"),
-        (lambda: ct.BernoulliArms([]), "n is 0, but at least 1 arm is needed"),
-        (lambda: ct.BernoulliArms(0.5), "BernoulliArms needs one mean an arm, got an array of 0 dimensions"),
-        (lambda: ct.BernoulliArms(7), r"means is 7.0, but a mean lies in \[0, 1\]"),
-        (lambda: ct.BernoulliArms(["high"]), r"means is \['high'\], but numbers are needed"),
-        (lambda: ct.BernoulliArms([[0.5, 0.5]]), "BernoulliArms needs one mean an arm, got an array of 2 dimensions"),
-        (lambda: ct.BernoulliArms([0.5], labels=["a", "b"]), "labels has 2 entries, but there are 1 arms"),
-        (lambda: ct.BernoulliArms([0.5, 0.6], labels="ab"), "labels is one string, 'ab', but a list of 2 labels"),
-        (lambda: ct.HeterogeneousArms([0.5]), "HeterogeneousArms needs a row an arm and a column an agent"),
-        (lambda: ct.HeterogeneousArms([[0.5, 2]]), r"local_means\[0, 1\] is 2.0"),
-        (lambda: ct.HeterogeneousArms([[], []]), "agents is 0, but"),
-        (lambda: ct.HeterogeneousArms([[0.1], [0.1, 0.2]]), "local_means is .* but numbers are needed"),
-        (lambda: ct.BetaArms([0.5], concentration=0), "concentration is 0, but a positive number is needed"),
-        (lambda: ct.BetaArms([0.5], concentration=float("inf")), "concentration is inf"),
-        (lambda: ct.BetaArms([0.5], concentration=float("nan")), "concentration is nan"),
-        (lambda: ct.BetaArms([0.5], concentration="much"), "concentration is 'much'"),
+        (lambda: ct.BernoulliArms([0.5, 1.5]), "means", r"means\[1\] is 1.5, but a mean lies in \[0, 1\]"),
+        (lambda: ct.BernoulliArms([-0.1]), "means", r"means\[0\] is -0.1"),
+        (lambda: ct.BernoulliArms([0.5, float("nan")]), "means", r"means\[1\] is nan"),
+        (lambda: ct.BernoulliArms([]), "n", "n is 0, but at least 1 arm is needed"),
+        (lambda: ct.BernoulliArms(0.5), "means", "BernoulliArms needs one mean per arm, but the array has 0 dim"),
+        (lambda: ct.BernoulliArms(7), "means", r"means is 7.0, but a mean lies in \[0, 1\]"),
+        (lambda: ct.BernoulliArms(["high"]), "means", r"means is \['high'\], but numbers are needed"),
+        (
+            lambda: ct.BernoulliArms([[0.5, 0.5]]),
+            "means",
+            "BernoulliArms needs one mean per arm, but the array has 2 dim",
+        ),
+        (lambda: ct.BernoulliArms([0.5], labels=["a", "b"]), "labels", "labels has 2 entries, but there are 1 arms"),
+        (
+            lambda: ct.BernoulliArms([0.5, 0.6], labels="ab"),
+            "labels",
+            "labels is one string, 'ab', but a list of 2 labels",
+        ),
+        (
+            lambda: ct.HeterogeneousArms([0.5]),
+            "local_means",
+            "HeterogeneousArms needs one row per arm and one column per agent",
+        ),
+        (lambda: ct.HeterogeneousArms([[0.5, 2]]), "local_means", r"local_means\[0, 1\] is 2.0"),
+        (lambda: ct.HeterogeneousArms([[], []]), "agents", "agents is 0, but"),
+        (lambda: ct.HeterogeneousArms([[0.1], [0.1, 0.2]]), "local_means", "local_means is .* but numbers are needed"),
+        (
+            lambda: ct.BetaArms([0.5], concentration=0),
+            "concentration",
+            "concentration is 0, but a positive number is needed",
+        ),
+        (lambda: ct.BetaArms([0.5], concentration=float("inf")), "concentration", "concentration is inf"),
+        (lambda: ct.BetaArms([0.5], concentration=float("nan")), "concentration", "concentration is nan"),
+        (lambda: ct.BetaArms([0.5], concentration="much"), "concentration", "concentration is 'much'"),
     ],
 )
-def test_bad_input_is_an_error_that_names_the_argument_and_the_value(make, said):
-    with pytest.raises(ct.InputError, match=said) as caught:
+def test_bad_input_is_an_error_that_names_the_argument_and_the_value(make, argument, message):
+    with pytest.raises(ct.InputError, match=message) as caught:
         make()
     assert isinstance(caught.value, ValueError)
+    assert caught.value.argument == argument
 
 
-def test_labels_are_kept_as_text_and_arms_without_are_called_by_number():
+def test_labels_are_kept_as_text_and_arms_without_labels_are_named_by_number():
     arms = ct.BernoulliArms([0.5, 0.6], labels=[7, "b"])
     assert arms.labels == ("7", "b")
     assert arms.label(0) == "7"
@@ -123,7 +140,7 @@ def test_labels_are_kept_as_text_and_arms_without_are_called_by_number():
     assert len(arms) == 2
 
 
-def test_means_are_a_copy_that_nobody_can_change():
+def test_means_are_a_read_only_copy():
     means = np.array([0.5, 0.25])
     arms = ct.BernoulliArms(means)
     means[0] = 0.75
@@ -132,7 +149,7 @@ def test_means_are_a_copy_that_nobody_can_change():
         arms.means[0] = 1
 
 
-def test_arms_stand_for_their_means_where_an_array_is_wanted():
+def test_numpy_accepts_arms_in_place_of_their_means():
     arms = ct.BernoulliArms([0.5, 0.9, 0.25])
     assert np.asarray(arms).tolist() == [0.5, 0.9, 0.25]
     assert ct.gaps(arms, 1).tolist() == pytest.approx([0.4, 0.4, 0.65])

@@ -1,4 +1,4 @@
-"""Processes that pulls are made in: what happens when a run ends while they are at it."""
+"""Worker processes: what happens when a run ends while they make pulls."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ import time
 import pytest
 
 import collabtop as ct
-from collabtop.arms.calls import Try
+from collabtop.arms.calls import PullAttempt
 from collabtop.arms.workers import WorkerCaller
 
 
 @pytest.fixture
 def busy_threads():
-    """Threads take turns a thousand times as often as usual, so that what can go wrong between two does."""
+    """Switch threads a thousand times as often as usual, to provoke race conditions."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(before / 1_000)
     yield
     sys.setswitchinterval(before)
 
 
-def sleeps(one):
+def sleeps(attempt):
     time.sleep(60)
 
 
-def a_try():
-    return Try(arm=0, times=1, seed=0, agent=0, number=0, nth=0)
+def an_attempt():
+    return PullAttempt(arm=0, times=1, seed=0, agent=0, number=0, earlier_pulls=0)
 
 
 def test_a_run_that_ends_while_its_agents_wait_for_pulls_ends_without_an_error(busy_threads, left_behind):
     caller = WorkerCaller(sleeps, ct.PullPolicy(time_limit=60), pickle.dumps)
     outcomes = []
-    agents = [threading.Thread(target=lambda: outcomes.append(caller.call(a_try()))) for _ in range(6)]
+    agents = [threading.Thread(target=lambda: outcomes.append(caller.call(an_attempt()))) for _ in range(6)]
     for agent in agents:
         agent.start()
-    while sum(not worker.is_well for worker in list(caller._all)) < len(agents):  # until all of them are asked
+    while sum(not worker.is_idle for worker in list(caller._all)) < len(agents):  # until all of them are busy
         time.sleep(0.01)
     caller.close()
     for agent in agents:
         agent.join(10)
-    assert [outcome.said for outcome in outcomes] == ["ended its process (exit code -9)"] * len(agents)
+    assert [outcome.error for outcome in outcomes] == ["ended its process (exit code -9)"] * len(agents)
     assert left_behind() == []
 
 
@@ -50,5 +50,5 @@ def test_no_process_is_started_for_a_run_that_has_ended(left_behind):
     caller = WorkerCaller(sleeps, ct.PullPolicy(time_limit=60), pickle.dumps)
     caller.close()
     with pytest.raises(ct.PullError, match="after the run had ended"):
-        caller.call(a_try())
+        caller.call(an_attempt())
     assert left_behind() == []

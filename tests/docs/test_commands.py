@@ -168,6 +168,12 @@ def test_programs_and_commands_that_are_named_exist(page):
         assert command in names, command
 
 
+def test_programs_that_comments_name_exist():
+    for path in (ROOT / "src").rglob("*.py"):
+        for program in re.findall(r"\b(?:benchmarks|examples)/\w+\.py", path.read_text(encoding="utf-8")):
+            assert (ROOT / program).exists(), f"{path}: {program}"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_pictures_and_pages_that_are_linked_to_exist(page):
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""What the coordinator gets to know: in the local phase sizes, search traffic, thresholds and counts, no more."""
+"""What the coordinator learns: in the local phase only sizes, search traffic, thresholds and counts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(request, schedule):
     arms = ct.BernoulliArms(np.random.default_rng(1).uniform(0.1, 0.9, N))
     algorithm = ct.CollabTopIID(schedule=schedule)
     result = ct.identify(arms, request.param, agents=AGENTS, horizon=60_000, algorithm=algorithm, seed=5, team=team)
-    assert sum(one.phase == "local" for one in result.rounds) >= 3
+    assert sum(cost.phase == "local" for cost in result.rounds) >= 3
     return result, team
 
 
@@ -87,8 +87,8 @@ def test_no_real_number_goes_up_before_the_hand_over_outside_of_a_search_reply(r
     _, team = run
     for _, direction, message in before_the_hand_over(team):
         if direction == "up" and not isinstance(message, SEARCH_REPLIES):
-            said = {name: value for name, value in msgspec.structs.asdict(message).items() if name != "free"}
-            assert all(isinstance(value, int) for value in said.values())
+            numbers = {name: value for name, value in msgspec.structs.asdict(message).items() if name != "free"}
+            assert all(isinstance(value, int) for value in numbers.values())
 
 
 def test_the_whole_numbers_that_go_up_are_places_in_a_hand_and_counts_of_it(run):
@@ -119,8 +119,8 @@ def test_search_replies_show_a_small_part_of_what_an_agent_holds(run):
     assert max(shown) < N / AGENTS / 10
 
 
-def test_the_same_run_on_renumbered_arms_says_the_same_until_the_hand_over(schedule):
-    # Two arms of one agent that swap their numbers: if any number told them apart, a message would change.
+def test_the_same_run_on_renumbered_arms_sends_the_same_until_the_hand_over(schedule):
+    # Two arms of one agent swap their numbers: if a message depended on the numbers, it would change.
     from collabtop.protocol.hashing import hand
 
     means = np.random.default_rng(1).integers(0, 2, N).astype(float)  # always 0 or always 1: the draws are the same
@@ -129,15 +129,15 @@ def test_the_same_run_on_renumbered_arms_says_the_same_until_the_hand_over(sched
     ct.identify(ct.BernoulliArms(means), 3, team=first, **run)
     deal = next(message for _, _, message in first.crossed if isinstance(message, say.Deal))
     mine = hand(deal.coefficients, N, AGENTS, agent=2)
-    one, other = mine[np.flatnonzero(means[mine] == 0)[0]], mine[np.flatnonzero(means[mine] == 1)[0]]
-    means[[one, other]] = means[[other, one]]
+    bad, good = mine[np.flatnonzero(means[mine] == 0)[0]], mine[np.flatnonzero(means[mine] == 1)[0]]
+    means[[bad, good]] = means[[good, bad]]
     second = WireTeam()
     ct.identify(ct.BernoulliArms(means), 3, team=second, **run)
 
-    def said(team):
-        return [(agent, way, text_of(message)) for agent, way, message in before_the_hand_over(team)]
+    def sent(team):
+        return [(agent, direction, text_of(message)) for agent, direction, message in before_the_hand_over(team)]
 
-    assert said(first) == said(second)
+    assert sent(first) == sent(second)
 
 
 def text_of(message):
@@ -149,21 +149,21 @@ def text_of(message):
 def test_an_arm_settled_inside_an_agent_and_rejected_never_appears_in_any_message(run):
     result, team = run
     named = set().union(*(arm_numbers(message) for _, _, message in team.crossed))
-    silent = [one for one in result.estimates if one.round is None and one.arm not in named]
+    silent = [estimate for estimate in result.estimates if estimate.round is None and estimate.arm not in named]
     assert len(silent) >= N / 2
-    # Looking for the worst arms (m > n / 2) turns verdicts round: rejected inside is accepted in the answer.
+    # A search for the worst arms (m > n / 2) inverts verdicts: rejected by the agent is accepted in the answer.
     inside = "accepted" if 2 * result.m > N else "rejected"
-    assert {one.verdict for one in silent} == {inside}
-    assert all(one.mean is None and one.pulls is None for one in silent)
-    assert all(result.pulls_by_arm[one.arm] is None for one in silent)
+    assert {estimate.verdict for estimate in silent} == {inside}
+    assert all(estimate.mean is None and estimate.pulls is None for estimate in silent)
+    assert all(result.pulls_by_arm[estimate.arm] is None for estimate in silent)
 
 
 def test_after_the_hand_over_no_arm_is_named_that_was_not_handed_over_or_that_was_settled_since(run):
     result, team = run
-    settled_in = {one.arm: one.round for one in result.estimates}
+    settled_in = {estimate.arm: estimate.round for estimate in result.estimates}
     handed = [message for _, _, message in after_the_hand_over(team) if isinstance(message, say.Hand)]
     live = set().union(*(message.arms.tolist() for message in handed))
-    first = next((one.round for one in result.rounds if one.phase == "shared"), None)
+    first = next((cost.round for cost in result.rounds if cost.phase == "shared"), None)
     pulls = [message for _, _, message in after_the_hand_over(team) if isinstance(message, say.Pull)]
     assert bool(pulls) == (first is not None)
     for message in pulls:
@@ -188,7 +188,7 @@ def test_accepted_arms_are_handed_over_with_their_means(run):
                 assert result.estimates[int(arm)].mean == pytest.approx(expected)
 
 
-def test_what_the_agents_saw_is_no_part_of_what_makes_results_equal():
+def test_observed_pulls_do_not_affect_the_equality_of_results():
     class Secretive(ct.LocalTeam):
         def observed(self):
             return None

@@ -1,4 +1,4 @@
-"""An agent: a typed message in, a typed answer out; it alone pulls, and never past the horizon."""
+"""An agent answers typed messages, and never pulls past the horizon."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ask(agent, *messages, number=1):
     return agent.answer(say.Request(agent.number, number, messages))
 
 
-def test_it_pulls_what_it_is_asked_to_and_answers_with_means():
+def test_an_agent_pulls_the_requested_arms_and_answers_with_means():
     reply = ask(agent_of(), say.Pull(np.array([4, 1]), np.array([2, 3])))
     assert reply.answer.means.tolist() == [1.0, 0.25]
     assert (reply.agent, reply.number, reply.pulls) == (0, 1, 5)
@@ -46,13 +46,13 @@ def test_a_repeated_request_gets_the_same_reply_and_nothing_is_pulled_again():
     request = say.Request(0, 1, (say.Pull(None, np.array([3])),))
     first = agent.answer(request)
     assert agent.answer(request) is first
-    assert len(agent.seen) == 1
+    assert len(agent.batches) == 1
     other = agent.answer(say.Request(0, 2, request.messages))
     assert not np.array_equal(first.answer.means, other.answer.means)
-    assert len(agent.seen) == 2
+    assert len(agent.batches) == 2
 
 
-def test_it_refuses_to_pull_past_the_horizon():
+def test_an_agent_refuses_to_pull_past_the_horizon():
     agent = agent_of(horizon=12)
     ask(agent, say.Pull(None, np.array([2])), number=1)
     with pytest.raises(ProtocolError, match="agent 0 was asked to pull past the horizon"):
@@ -60,14 +60,14 @@ def test_it_refuses_to_pull_past_the_horizon():
     assert ask(agent, say.Pull(np.array([0]), np.array([2])), number=3).pulls == 2
 
 
-def test_a_message_it_does_not_know_is_refused():
+def test_an_unknown_message_is_rejected():
     with pytest.raises(ProtocolError, match="agent 0 does not understand Held"):
         ask(agent_of(), say.Held(3))
 
 
 @pytest.mark.parametrize("messages", [(), (say.PullHand(1),)])
-def test_a_request_that_asks_nothing_is_refused(messages):
-    with pytest.raises(ProtocolError, match="request 1 to agent 0 asks nothing"):
+def test_a_request_without_a_question_is_rejected(messages):
+    with pytest.raises(ProtocolError, match="request 1 to agent 0 contains no question"):
         ask(agent_of(), *messages)
 
 

@@ -1,4 +1,4 @@
-"""The ledger: counted as messages pass, by kind, direction and round; transport is kept apart."""
+"""The ledger counts messages by kind, direction and round, and keeps transport statistics separate."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_words_and_bits_add_up_by_kind_direction_and_round():
     assert ledger.words_by("direction") == {"down": 8, "up": 6}
     assert ledger.words_by("round") == {0: 8, 1: 6}
     assert ledger.bits_by("kind") == {"Deal": 192, "Held": 64, "Cut": 64, "Means": 256}
-    assert [one.words for one in meter.rounds()] == [8, 6]
+    assert [cost.words for cost in meter.rounds()] == [8, 6]
 
 
 def test_time_is_the_busiest_agent_of_each_round_added_up():
@@ -44,11 +44,11 @@ def test_time_is_the_busiest_agent_of_each_round_added_up():
     meter.count_replies([reply(0, Held(1), pulls=4)])  # in the same round: agent 0 now has 7
     meter.begin_round("shared", live=2)
     meter.count_replies([reply(1, Held(1), pulls=2)])
-    assert [(one.time, one.pulls) for one in meter.rounds()] == [(7, 12), (2, 2)]
+    assert [(cost.time, cost.pulls) for cost in meter.rounds()] == [(7, 12), (2, 2)]
     assert meter.time == 9
 
 
-def test_what_is_said_and_pulled_before_the_first_round_belongs_to_it():
+def test_messages_and_pulls_before_the_first_round_are_counted_in_it():
     meter = Meter(agents=1, horizon=100)
     meter.count("down", [Sample(1, 2)])
     meter.count_replies([reply(0, Held(1), pulls=6)])
@@ -58,7 +58,7 @@ def test_what_is_said_and_pulled_before_the_first_round_belongs_to_it():
     assert (only.words, only.round_trips, only.pulls, only.time) == (4, 2, 7, 7)
 
 
-def test_a_run_that_never_begins_a_round_is_counted_all_the_same():
+def test_a_run_that_never_begins_a_round_is_counted():
     meter = Meter(agents=1, horizon=100)
     assert meter.rounds() == ()
     assert meter.ledger().entries == ()
@@ -67,7 +67,7 @@ def test_a_run_that_never_begins_a_round_is_counted_all_the_same():
     assert meter.ledger().words == 1
 
 
-def test_time_past_the_horizon_is_the_algorithms_fault():
+def test_time_past_the_horizon_is_an_error():
     # No agent makes more than 4 pulls; but in rounds, where all wait for the busiest, they take 7 steps.
     meter = Meter(agents=2, horizon=6)
     meter.begin_round("shared", live=2)
@@ -77,19 +77,17 @@ def test_time_past_the_horizon_is_the_algorithms_fault():
         meter.count_replies([reply(1, Held(1), pulls=3)])
 
 
-def test_transport_is_no_part_of_what_makes_ledgers_equal():
+def test_transport_statistics_do_not_affect_equality():
     entries = (Entry(0, "Held", "up", 1, 1, 32),)
-    one, other = (
-        Ledger(entries, 1, TransportStats(bytes=10, repeats=2)),
-        Ledger(entries, 1, TransportStats(seconds=3.0)),
-    )
-    assert one == other
-    assert hash(one) == hash(other)
-    assert one != Ledger(entries, 2, TransportStats())
-    assert one != Ledger((), 1, TransportStats())
-    assert one != "a ledger"
+    first = Ledger(entries, 1, TransportStats(bytes=10, repeats=2))
+    second = Ledger(entries, 1, TransportStats(seconds=3.0))
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first != Ledger(entries, 2, TransportStats())
+    assert first != Ledger((), 1, TransportStats())
+    assert first != "a ledger"
 
 
-def test_waiting_is_kept_in_transport():
+def test_waiting_time_is_a_transport_statistic():
     arms = ct.BernoulliArms([0.1, 0.9])
     assert ct.identify(arms, 1, agents=2, horizon=10, algorithm="uniform").ledger.transport.seconds > 0

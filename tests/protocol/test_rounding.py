@@ -1,4 +1,4 @@
-"""Coarse means: unbiased, no coarser than their noise, exact where there is none."""
+"""Rounded means: unbiased, no coarser than their noise, exact if there is none."""
 
 from __future__ import annotations
 
@@ -70,33 +70,33 @@ def test_rounding_moves_a_mean_by_less_than_a_step_and_a_step_is_no_more_than_it
 ):
     rng = np.random.default_rng(1)
     sums = np.array([mean * times])
-    told = coarse_means(sums, times, variance, coarseness, rng)
-    assert abs(told.means()[0] - mean) < 1 / told.steps + 1e-9
-    by_count = not (sums % 1).any() and told.steps == times
-    assert by_count or 1 / (4 * told.steps**2) <= coarseness * min(variance, 0.25) / times * (1 + 1e-9)
+    rounded = coarse_means(sums, times, variance, coarseness, rng)
+    assert abs(rounded.means()[0] - mean) < 1 / rounded.steps + 1e-9
+    by_count = not (sums % 1).any() and rounded.steps == times
+    assert by_count or 1 / (4 * rounded.steps**2) <= coarseness * min(variance, 0.25) / times * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.1234, 0.5, 0.98765, 1.0])
 def test_rounding_is_right_on_average(mean):
     rng = np.random.default_rng(2)
     many = 100_000
-    told = coarse_means(np.full(many, mean * 997.0), 997, 0.2, 0.5, rng)
-    spread = 0.5 / told.steps / math.sqrt(many)
-    assert told.means().mean() == pytest.approx(mean, abs=5 * spread + 1e-12)  # a false alarm in a million
+    rounded = coarse_means(np.full(many, mean * 997.0), 997, 0.2, 0.5, rng)
+    spread = 0.5 / rounded.steps / math.sqrt(many)
+    assert rounded.means().mean() == pytest.approx(mean, abs=5 * spread + 1e-12)  # one false alarm in a million
 
 
 @given(successes=st.lists(st.integers(0, 30), min_size=1, max_size=20))
-def test_counts_of_few_pulls_are_told_exactly(successes):
-    told = coarse_means(np.array(successes, float), 30, 0.2, 0.05, np.random.default_rng(1))
-    assert told.steps == 30
-    assert np.rint(told.means() * 30).tolist() == successes
+def test_counts_of_few_pulls_are_sent_exactly(successes):
+    rounded = coarse_means(np.array(successes, float), 30, 0.2, 0.05, np.random.default_rng(1))
+    assert rounded.steps == 30
+    assert np.rint(rounded.means() * 30).tolist() == successes
 
 
 def test_the_gauge_finds_the_variance_of_a_reward():
     rng, gauge = np.random.default_rng(3), NoiseGauge()
     assert gauge.variance is None
     for times in (10, 31):
-        gauge.take(
+        gauge.add(
             *(
                 part
                 for half in (times // 2, times - times // 2)
@@ -110,20 +110,20 @@ def test_the_gauge_finds_the_variance_of_a_reward():
 def test_means_of_constant_arms_are_exact(levels, times):
     arms = ConstantArms(np.array(levels) / 1024)
     agent = Agent(0, arms, Setup(Problem(n=len(levels), m=1, agents=1, horizon=10**6), seed=1))
-    told = agent.answer(Request(0, 1, (PullOpen(None, times, 0.05),))).answer
-    assert told.means().tolist() == pytest.approx(arms.means.tolist(), abs=1e-12)
+    rounded = agent.answer(Request(0, 1, (PullOpen(None, times, 0.05),))).answer
+    assert rounded.means().tolist() == pytest.approx(arms.means.tolist(), abs=1e-12)
 
 
 @pytest.mark.parametrize("noise", [1e-17, 1e-13, 1e-9])
 def test_means_with_next_to_no_noise_are_exact_and_fit_into_a_message(noise):
-    """Constant rewards that are no binary fractions have such noise, by rounding alone."""
+    """Constant rewards that are not binary fractions have such noise, from rounding alone."""
     sums = np.array([7.1, 12.3])
-    told = coarse_means(sums, 20, noise**2, 0.05, np.random.default_rng(0))
-    assert wire.decode(wire.encode(told)).means().tolist() == (sums / 20).tolist()
+    rounded = coarse_means(sums, 20, noise**2, 0.05, np.random.default_rng(0))
+    assert wire.decode(wire.encode(rounded)).means().tolist() == (sums / 20).tolist()
 
 
 @given(variance=st.floats(0, 0.25), coarseness=st.floats(0, 1, exclude_max=True), times=st.integers(1, 2**31 - 1))
-def test_whatever_is_asked_and_measured_can_be_told(variance, coarseness, times):
-    told = coarse_means(np.array([0.3, 0.7]) * times, times, variance, coarseness, np.random.default_rng(0))
-    error = abs(wire.decode(wire.encode(told)).means() - [0.3, 0.7]).max()
-    assert error <= (1 / told.steps if told.steps else 0) + 1e-9
+def test_any_variance_and_coarseness_give_a_valid_message(variance, coarseness, times):
+    rounded = coarse_means(np.array([0.3, 0.7]) * times, times, variance, coarseness, np.random.default_rng(0))
+    error = abs(wire.decode(wire.encode(rounded)).means() - [0.3, 0.7]).max()
+    assert error <= (1 / rounded.steps if rounded.steps else 0) + 1e-9

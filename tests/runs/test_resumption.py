@@ -227,5 +227,5 @@ def test_an_exchange_that_comes_out_differently_is_noticed(path):
             record = Exchange(1, record.messages, record.requests, [(0, 99, 0)])
         log.append(record)
     log.close()
-    with pytest.raises(ct.FileError, match="does not fit this run: exchange 1 came out differently"):
+    with pytest.raises(ct.FileError, match="does not fit this run: exchange 1 differs from the logged one"):
         ct.resume(path, pull=score)

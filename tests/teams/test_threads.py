@@ -1,4 +1,4 @@
-"""Agents in threads: the local team's runs to the last word, really in parallel, and nothing left behind."""
+"""Agents in threads: exactly the runs of the local team, in parallel, with nothing left behind."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def test_eight_agents_are_at_least_six_times_faster_than_one_after_the_other(pul
         result = ct.identify(MEANS * 8, 1, pull=pull, agents=8, horizon=40, algorithm="kzz-balanced", seed=1, team=team)
         return time.perf_counter() - began, result
 
-    threads, ours = min((seconds("threads") for _ in range(4)), key=lambda run: run[0])
-    local, theirs = seconds("local")
-    assert ours == theirs
+    threads, result = min((seconds("threads") for _ in range(4)), key=lambda run: run[0])
+    local, local_result = seconds("local")
+    assert result == local_result
     assert local >= 6 * threads, f"{local:.2f} s one after the other, {threads:.2f} s in threads"
 
 
@@ -103,7 +103,7 @@ def test_a_failure_lets_the_others_finish_their_pull_and_no_more(left_behind):
     assert left_behind() == []
 
 
-def test_a_wish_to_stop_in_a_thread_ends_the_run():
+def test_an_interrupt_in_a_thread_ends_the_run():
     def pull(candidate, rng):
         raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""What can be pulled."""
+"""Arms: the candidates that agents pull."""
 
 from collabtop.arms.base import Arms as Arms
 from collabtop.arms.calls import batch as batch

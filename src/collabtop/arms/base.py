@@ -1,4 +1,4 @@
-"""What can be pulled: the contract that all arms keep."""
+"""The base class of all arms, and the interface of recorders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from collabtop.arms.draws import Draws
 from collabtop.errors import InputError
 
 if TYPE_CHECKING:
-    from collabtop.arms.calls import Try
+    from collabtop.arms.calls import PullAttempt
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -30,16 +30,16 @@ class Recorder(Protocol):
     def pull_sums(self, source: Arms, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Pull arms that return sums, or return the recorded sums."""
 
-    def recall(self, call: Try, most: int) -> Reals:
-        """The recorded rewards from this pull on, at most so many (NaN: the pull failed)."""
+    def recall(self, attempt: PullAttempt, limit: int) -> Reals:
+        """Return up to `limit` recorded rewards, starting at this pull (NaN: the pull failed)."""
 
-    def keep(self, call: Try, rewards: Reals) -> None:
+    def keep(self, attempt: PullAttempt, rewards: Reals) -> None:
         """Record the rewards of the pulls just made (NaN: the pull failed)."""
 
     def flush(self, agent: int) -> None:
-        """Write what an agent drew and was not written yet."""
+        """Write the rewards of an agent that are still buffered."""
 
-    def note_failure(self, call: Try, label: str, what: str, *, again: bool) -> None:
+    def note_failure(self, attempt: PullAttempt, label: str, error: str, *, again: bool) -> None:
         """Record an attempt that failed."""
 
 
@@ -47,27 +47,27 @@ class NoRecorder:
     """A recorder that records nothing."""
 
     def pull_sums(self, source: Arms, arms: Ints, times: Ints, draws: Draws) -> Reals:
-        """Pull."""
+        """Pull without recording."""
         return source.pull(arms, times, draws)
 
-    def recall(self, call: Try, most: int) -> Reals:
-        """No rewards are recorded."""
+    def recall(self, attempt: PullAttempt, limit: int) -> Reals:
+        """Return no rewards."""
         return np.empty(0)
 
-    def keep(self, call: Try, rewards: Reals) -> None:
+    def keep(self, attempt: PullAttempt, rewards: Reals) -> None:
         """Do nothing."""
 
     def flush(self, agent: int) -> None:
         """Do nothing."""
 
-    def note_failure(self, call: Try, label: str, what: str, *, again: bool) -> None:
+    def note_failure(self, attempt: PullAttempt, label: str, error: str, *, again: bool) -> None:
         """Do nothing."""
 
 
 class Arms(ABC):
-    """n things to try; each try gives a reward in [0, 1].
+    """n arms to choose from; each pull of one returns a reward in [0, 1].
 
-    A subclass writes one method, `pull`. `collabtop.testing.check_arms` tells whether it keeps the
+    A subclass implements one method, `pull`. `collabtop.testing.check_arms` checks that it keeps the
     contract.
 
     >>> import collabtop as ct
@@ -79,47 +79,47 @@ class Arms(ABC):
     """
 
     repeatable: ClassVar[bool] = False
-    """Whether pulls cost nothing and the same draws give the same rewards: a resumed run then pulls again."""
+    """Whether pulls are free and the same draws give the same rewards, so that a resumed run may pull again."""
     takes_pull: ClassVar[bool] = False
-    """Whether the arms are candidates with a function `pull`, so that `resume` can make them from a checkpoint."""
+    """Whether the arms are candidates with a function `pull`, so that `resume` can rebuild them from a checkpoint."""
     failure_mode: FailureMode = ""
     """What happens to a pull that fails for good; "" if pulls cannot fail."""
     candidates: Sequence[Any] | None = None
-    """The candidates themselves, where the arms have any."""
+    """The candidates, if the arms have any."""
     values: Reals | None = None
-    """The true value of each arm (its mean, averaged over agents), where it is known: for simulated arms."""
+    """The true value of each arm (its mean, averaged over agents), if known: for simulated arms."""
 
     def __init__(self, n: int, *, labels: Sequence[str] | None = None, agents: int | None = None) -> None:
         if n < 1:
-            raise InputError(f"n is {n}, but at least 1 arm is needed")
+            raise InputError(f"n is {n}, but at least 1 arm is needed", argument="n")
         if agents is not None and agents < 1:
-            raise InputError(f"agents is {agents}, but arms that differ from agent to agent are for at least 1")
+            raise InputError(f"agents is {agents}, but non-IID arms need at least 1 agent", argument="agents")
         self.n = n
         """Number of arms (the paper's n)."""
         self.labels = _checked_labels(labels, n)
-        """Names of the arms, or None: results speak in them."""
+        """Names of the arms as shown in results, or None."""
         self.agents = agents
-        """How many agents these arms are for: None means any number, all alike (IID)."""
+        """The number of agents that these (non-IID) arms are for, or None: any number (IID)."""
 
     @abstractmethod
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
-        """Pull each of `arms` (all different) `times` times for the agent of `draws`; return a sum each.
+        """Pull each of `arms` (all distinct) `times` times for the agent of `draws`, and return one sum per arm.
 
-        `times` is as long as `arms`, or one number for all of them. All chance comes from `draws`.
+        `times` has one number per arm, or a single number for all of them. All randomness comes from `draws`.
         """
 
     def pull_recorded(self, arms: Ints, times: Ints, draws: Draws, recorder: Recorder) -> Reals:
-        """Pull as `pull` does, and let `recorder` keep what is drawn; recorded pulls are not made again."""
+        """Pull like `pull`, but record the rewards in `recorder`; pulls that it already holds are not repeated."""
         return recorder.pull_sums(self, arms, times, draws)
 
     def use_pickler(self, dumps: Callable[[Any], bytes]) -> None:  # noqa: B027
-        """Pickle the user's function with `dumps` where a separate process makes the pulls."""
+        """Use `dumps` to pickle the user's function for pulls in a separate process."""
 
-    def open(self) -> None:  # noqa: B027  (most arms have nothing to get ready)
-        """Get ready to be pulled; called before every run."""
+    def open(self) -> None:  # noqa: B027  (most arms need no preparation)
+        """Acquire what pulls need; called before every run."""
 
     def close(self) -> None:  # noqa: B027
-        """Let go of what pulling took; called after every run, also after one that failed."""
+        """Release it; called after every run, including one that failed."""
 
     @property
     def iid(self) -> bool:
@@ -127,7 +127,7 @@ class Arms(ABC):
         return self.agents is None
 
     def identity(self) -> list[Any]:
-        """What makes these arms these and no others, as plain data: a checkpoint is for arms with one identity."""
+        """The data that distinguish these arms from others; a checkpoint only works with arms of the same identity."""
         return [type(self).__name__, self.n, self.agents, self.labels]
 
     def fingerprint(self) -> str:
@@ -140,7 +140,7 @@ class Arms(ABC):
         return hashlib.sha256(msgspec.msgpack.encode(self.identity())).hexdigest()[:16]
 
     def label(self, arm: int) -> str:
-        """What to call an arm when speaking to a person."""
+        """The name of an arm in messages and results."""
         return self.labels[arm] if self.labels is not None else str(arm)
 
     def __len__(self) -> int:
@@ -151,7 +151,7 @@ def _checked_labels(labels: Sequence[str] | None, n: int) -> tuple[str, ...] | N
     if labels is None:
         return None
     if isinstance(labels, str):
-        raise InputError(f"labels is one string, {labels!r}, but a list of {n} labels is needed")
+        raise InputError(f"labels is one string, {labels!r}, but a list of {n} labels is needed", argument="labels")
     if len(labels) != n:
-        raise InputError(f"labels has {len(labels)} entries, but there are {n} arms")
+        raise InputError(f"labels has {len(labels)} entries, but there are {n} arms", argument="labels")
     return tuple(str(label) for label in labels)

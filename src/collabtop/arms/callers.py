@@ -1,4 +1,4 @@
-"""Ways to call the user's function: straight away, on an event loop, or in a process that can be ended."""
+"""Ways to call the user's function: directly, on an event loop, or in a process that can be killed."""
 
 from __future__ import annotations
 
@@ -8,87 +8,84 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
 from typing import Any, Protocol
 
-from collabtop.arms.calls import Outcome, Try, attempt, failed, judged
+from collabtop.arms.calls import (
+    AttemptOutcome,
+    PullAttempt,
+    PullFunction,
+    make_attempt,
+    outcome_of_error,
+    outcome_of_value,
+)
 from collabtop.arms.event_loop import EventLoopThread
 from collabtop.arms.policy import PullPolicy
 from collabtop.arms.workers import WorkerCaller
 
 
-class Trial(Protocol):
-    """What is called for one attempt."""
-
-    batch: bool
-    is_async: bool
-
-    def __call__(self, one: Try) -> Any:
-        """Call the user's function."""
-
-
 class Caller(Protocol):
-    """Makes attempts, from any thread."""
+    """Makes attempts; may be used from any thread."""
 
-    def call(self, one: Try) -> Outcome:
-        """Make one attempt, and wait for it."""
+    def call(self, attempt: PullAttempt) -> AttemptOutcome:
+        """Make one attempt and wait for its outcome."""
 
     def close(self) -> None:
-        """Let go of threads and processes; attempts under way are given up."""
+        """Release threads and processes; attempts in progress are abandoned."""
 
 
-def make_caller(trial: Trial, policy: PullPolicy, pack: Callable[[Any], bytes]) -> Caller:
-    """The way to call that fits the function and the policy; `pack` makes bytes of it for another process."""
-    if trial.is_async:
-        return LoopCaller(trial, policy)
+def make_caller(function: PullFunction, policy: PullPolicy, dumps: Callable[[Any], bytes]) -> Caller:
+    """The caller that suits the function and the policy; `dumps` pickles the function for a separate process."""
+    if function.is_async:
+        return LoopCaller(function, policy)
     if policy.time_limit is not None:
-        return WorkerCaller(trial, policy, pack)
-    return DirectCaller(trial, policy)
+        return WorkerCaller(function, policy, dumps)
+    return DirectCaller(function, policy)
 
 
 class DirectCaller:
-    """Calls in the thread that asks."""
+    """Calls the function in the caller's thread."""
 
-    def __init__(self, trial: Trial, policy: PullPolicy) -> None:
-        self._trial, self._policy = trial, policy
+    def __init__(self, function: PullFunction, policy: PullPolicy) -> None:
+        self._function, self._policy = function, policy
 
-    def call(self, one: Try) -> Outcome:
-        """Call, and judge."""
-        return attempt(self._trial, one, self._policy.retry_on)
+    def call(self, attempt: PullAttempt) -> AttemptOutcome:
+        """Call the function and check its result."""
+        return make_attempt(self._function, attempt, self._policy.retry_on)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing."""
 
 
 class LoopCaller:
     """Runs coroutines on one event loop in a thread of its own; those who ask wait for theirs."""
 
-    def __init__(self, trial: Trial, policy: PullPolicy) -> None:
-        self._trial, self._policy = trial, policy
+    def __init__(self, function: PullFunction, policy: PullPolicy) -> None:
+        self._function, self._policy = function, policy
         self._loop = EventLoopThread("event loop")
 
-    def call(self, one: Try) -> Outcome:
+    def call(self, attempt: PullAttempt) -> AttemptOutcome:
         """Run one attempt on the loop."""
         try:
-            return self._loop.run(self._attempt(one))
+            return self._loop.run(self._attempt(attempt))
         except CancelledError:
-            return Outcome(None, "was given up")
+            return AttemptOutcome(None, "was abandoned")
 
-    async def _attempt(self, one: Try) -> Outcome:
-        limit = None if self._policy.time_limit is None else self._policy.time_limit * one.times
+    async def _attempt(self, attempt: PullAttempt) -> AttemptOutcome:
+        limit = None if self._policy.time_limit is None else self._policy.time_limit * attempt.times
         retry_on = self._policy.retry_on
         try:
-            value = await asyncio.wait_for(_awaited(self._trial, one), limit)
+            value = await asyncio.wait_for(_awaited(self._function, attempt), limit)
         except TimeoutError as error:
             if limit is None or str(error):
-                return failed(error, retry_on)
-            return Outcome(None, f"took longer than {limit:g} s", issubclass(TimeoutError, retry_on))
+                return outcome_of_error(error, retry_on)
+            return AttemptOutcome(None, f"took longer than {limit:g} s", issubclass(TimeoutError, retry_on))
         except Exception as error:
-            return failed(error, retry_on)
-        return judged(value, one.times, self._trial.batch, retry_on)
+            return outcome_of_error(error, retry_on)
+        return outcome_of_value(value, attempt.times, self._function.batch, retry_on)
 
     def close(self) -> None:
         """Cancel what is under way and end the loop."""
         self._loop.close(timeout=2)  # a coroutine that blocks the loop is not waited for
 
 
-async def _awaited(trial: Callable[[Try], Any], one: Try) -> Any:
-    value: Coroutine[Any, Any, Any] | Any = trial(one)
+async def _awaited(function: PullFunction, attempt: PullAttempt) -> Any:
+    value: Coroutine[Any, Any, Any] | Any = function(attempt)
     return await value if inspect.isawaitable(value) else value

@@ -1,11 +1,11 @@
-"""One call of the user's function: what is called, with what, and what its answer is worth."""
+"""One attempt at one pull: the call of the user's function, and whether its result is a valid reward."""
 
 from __future__ import annotations
 
 import inspect
 import numbers
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,9 +17,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def batch(function: Function) -> Function:
-    """Mark a function that makes many pulls of a candidate at once: `function(candidate, times, rng)`.
+    """Mark a function that makes many pulls of a candidate in one call: `function(candidate, times, rng)`.
 
-    It returns one reward a pull.
+    It returns one reward per pull.
 
     >>> import collabtop as ct
     >>> @ct.batch
@@ -32,7 +32,7 @@ def batch(function: Function) -> Function:
     return function
 
 
-class Try(NamedTuple):
+class PullAttempt(NamedTuple):
     """One attempt at one pull of one arm (in batch form: at `times` pulls)."""
 
     arm: int
@@ -40,37 +40,48 @@ class Try(NamedTuple):
     seed: int
     agent: int
     number: int
-    """Number of the (first) pull, counted by agent."""
-    nth: int
-    """How often this agent has pulled this arm before."""
-    attempt: int = 0
+    """Number of the (first) pull, counted per agent."""
+    earlier_pulls: int
+    """Pulls of this arm that this agent made before."""
+    retries: int = 0
+    """Earlier attempts at this pull, which failed."""
 
     @property
     def rng(self) -> np.random.Generator:
-        """The chance that belongs to this attempt, and to no other."""
-        return pull_rng(self.seed, self.agent, self.number, self.attempt)
+        """The generator of this attempt, which no other attempt shares."""
+        return pull_rng(self.seed, self.agent, self.number, self.retries)
 
 
-class FunctionTrial:
-    """`pull(candidate, rng)`, or marked with `batch` `pull(candidate, times, rng)`."""
+class PullFunction(Protocol):
+    """Calls the user's function for one attempt."""
+
+    batch: bool
+    is_async: bool
+
+    def __call__(self, attempt: PullAttempt) -> Any:
+        """Call the user's function and return its result."""
+
+
+class CandidatePull:
+    """Calls `pull(candidate, rng)` or, if marked with `batch`, `pull(candidate, times, rng)`."""
 
     def __init__(self, candidates: Sequence[Any], function: Callable[..., Any]) -> None:
         self.batch = bool(getattr(function, "collabtop_batch", False))
         self.is_async = _is_async(function)
-        wanted = ("candidate", "times", "rng") if self.batch else ("candidate", "rng")
-        _check_function("pull", function, wanted)
+        parameters = ("candidate", "times", "rng") if self.batch else ("candidate", "rng")
+        _check_function("pull", function, parameters)
         self._candidates, self._function = candidates, function
 
-    def __call__(self, one: Try) -> Any:
+    def __call__(self, attempt: PullAttempt) -> Any:
         """Call the function."""
-        candidate = self._candidates[one.arm]
+        candidate = self._candidates[attempt.arm]
         if self.batch:
-            return self._function(candidate, one.times, one.rng)
-        return self._function(candidate, one.rng)
+            return self._function(candidate, attempt.times, attempt.rng)
+        return self._function(candidate, attempt.rng)
 
 
-class DatasetTrial:
-    """`score(candidate, example)` or `score(candidate, example, rng)`, on an example chosen here."""
+class ExamplePull:
+    """Calls `score(candidate, example)` or `score(candidate, example, rng)` with an example that it chooses."""
 
     batch = False
 
@@ -83,64 +94,68 @@ class DatasetTrial:
         replace: bool,
     ) -> None:
         self.is_async = _is_async(function)
-        self._with_rng = _takes(function, 3)
+        self._with_rng = _accepts(function, 3)
         _check_function(
             "score", function, ("candidate", "example", "rng") if self._with_rng else ("candidate", "example")
         )
         self._candidates, self._examples, self._function = candidates, examples, function
         self._replace = replace
 
-    def __call__(self, one: Try) -> Any:
+    def __call__(self, attempt: PullAttempt) -> Any:
         """Choose an example and call the function."""
-        candidate, example = self._candidates[one.arm], None
-        examples = self._examples[one.agent if len(self._examples) > 1 else 0]
-        rng = one.rng
+        candidate = self._candidates[attempt.arm]
+        examples = self._examples[attempt.agent if len(self._examples) > 1 else 0]
+        rng = attempt.rng
         if self._replace:
-            example = examples[int(rng.integers(len(examples)))]
-        else:  # each example once before any comes again
-            lap, place = divmod(one.nth, len(examples))
-            example = examples[int(order_rng(one.seed, one.agent, one.arm, lap).permutation(len(examples))[place])]
+            index = rng.integers(len(examples))
+        else:  # use each example once before any is used again
+            cycle, position = divmod(attempt.earlier_pulls, len(examples))
+            order = order_rng(attempt.seed, attempt.agent, attempt.arm, cycle).permutation(len(examples))
+            index = order[position]
+        example = examples[int(index)]
         return self._function(candidate, example, rng) if self._with_rng else self._function(candidate, example)
 
 
-class Outcome(NamedTuple):
-    """What an attempt gave: rewards, or what went wrong and whether that is worth another try."""
+class AttemptOutcome(NamedTuple):
+    """The result of an attempt: rewards, or what went wrong and whether a retry is allowed."""
 
     rewards: Reals | None
-    said: str = ""
+    error: str = ""
     retry: bool = False
     cause: BaseException | None = None
 
 
-def attempt(trial: Callable[[Try], Any], one: Try, retry_on: tuple[type[Exception], ...]) -> Outcome:
-    """Call a function that is not async once, and judge what it gave."""
+def make_attempt(
+    function: Callable[[PullAttempt], Any], attempt: PullAttempt, retry_on: tuple[type[Exception], ...]
+) -> AttemptOutcome:
+    """Call a function that is not async once, and check its result."""
     try:
-        value = trial(one)
+        value = function(attempt)
     except Exception as error:
-        return failed(error, retry_on)
-    return judged(value, one.times, getattr(trial, "batch", False), retry_on)
+        return outcome_of_error(error, retry_on)
+    return outcome_of_value(value, attempt.times, getattr(function, "batch", False), retry_on)
 
 
-def failed(error: BaseException, retry_on: tuple[type[Exception], ...]) -> Outcome:
+def outcome_of_error(error: BaseException, retry_on: tuple[type[Exception], ...]) -> AttemptOutcome:
     """The outcome of a call that raised."""
-    return Outcome(None, f"raised {type(error).__name__}: {error}", isinstance(error, retry_on), error)
+    return AttemptOutcome(None, f"raised {type(error).__name__}: {error}", isinstance(error, retry_on), error)
 
 
-def judged(value: Any, times: int, in_batch: bool, retry_on: tuple[type[Exception], ...]) -> Outcome:
-    """Take what was returned for rewards, if it is."""
-    said = _batch_fault(value, times) if in_batch else _fault(value)
-    if said:
-        return Outcome(None, f"returned {said}", issubclass(ValueError, retry_on))
-    return Outcome(np.array(value if in_batch else [value], np.float64))
+def outcome_of_value(value: Any, times: int, is_batch: bool, retry_on: tuple[type[Exception], ...]) -> AttemptOutcome:
+    """The outcome of a call that returned a value, which has to be a valid reward (or a batch of them)."""
+    fault = _batch_fault(value, times) if is_batch else _reward_fault(value)
+    if fault:
+        return AttemptOutcome(None, f"returned {fault}", issubclass(ValueError, retry_on))
+    return AttemptOutcome(np.array(value if is_batch else [value], np.float64))
 
 
-_USUAL = (float, bool, int)
+_PLAIN_NUMBERS = (float, bool, int)
 
 
-def _fault(reward: Any) -> str:
-    if type(reward) not in _USUAL and not isinstance(reward, numbers.Real | np.bool_):
+def _reward_fault(reward: Any) -> str:
+    if type(reward) not in _PLAIN_NUMBERS and not isinstance(reward, numbers.Real | np.bool_):
         return f"{reward!r:.80}, which is not a number"
-    if not 0 <= reward <= 1:  # so says NaN too
+    if not 0 <= reward <= 1:  # also true for NaN
         return f"{reward!s:.80}, but a reward lies in [0, 1]"
     return ""
 
@@ -149,11 +164,11 @@ def _batch_fault(rewards: Any, times: int) -> str:
     try:
         values = np.asarray(rewards)
     except ValueError:  # lists of different lengths
-        return f"{rewards!r:.80}, which is no list of rewards"
+        return f"{rewards!r:.80}, which is not a list of rewards"
     if values.ndim != 1 or values.dtype.kind not in "biuf":
-        return f"{rewards!r:.80}, which is no list of rewards"
+        return f"{rewards!r:.80}, which is not a list of rewards"
     if len(values) != times:
-        return f"{len(values)} rewards, but {times} were asked for"
+        return f"{len(values)} rewards, but {times} were requested"
     bad = ~((values >= 0) & (values <= 1))
     return f"{values[bad][0]}, but a reward lies in [0, 1]" if bad.any() else ""
 
@@ -162,20 +177,20 @@ def _is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(vars(type(function)).get("__call__"))
 
 
-def _takes(function: Callable[..., Any], count: int) -> bool:
+def _accepts(function: Callable[..., Any], count: int) -> bool:
     try:
         inspect.signature(function).bind(*[None] * count)
     except TypeError:
         return False
-    except ValueError:  # some functions written in C do not say
+    except ValueError:  # some functions written in C have no signature
         return True
     return True
 
 
-def _check_function(name: str, function: Any, wanted: tuple[str, ...]) -> None:
-    call = f"{name}({', '.join(wanted)})"
+def _check_function(name: str, function: Any, parameters: tuple[str, ...]) -> None:
+    call = f"{name}({', '.join(parameters)})"
     if not callable(function):
         raise InputError(f"{name} is {function!r:.80}, but a function {call} is needed", argument=name)
-    if not _takes(function, len(wanted)):
-        has = f"{getattr(function, '__name__', 'it')}{inspect.signature(function)}"
-        raise InputError(f"{name} is {has:.80}, but it has to be callable as {call}", argument=name)
+    if not _accepts(function, len(parameters)):
+        signature = f"{getattr(function, '__name__', 'it')}{inspect.signature(function)}"
+        raise InputError(f"{name} is {signature:.80}, but it has to be callable as {call}", argument=name)

@@ -1,4 +1,4 @@
-"""Candidates on a set of examples: one pull scores one candidate on one example."""
+"""Candidates scored on examples: one pull scores one candidate on one example."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from collabtop.arms.calls import DatasetTrial
+from collabtop.arms.calls import ExamplePull
 from collabtop.arms.function import CalledArms, as_candidates, plain_data
 from collabtop.arms.policy import PullPolicy
 from collabtop.errors import InputError
 
 
 class DatasetArms(CalledArms):
-    """The usual shape of an evaluation: prompts on a question set, models on a test set.
+    """Candidates that are evaluated on examples: prompts on a question set, models on a test set.
 
     One pull scores one candidate on one random example: `score(candidate, example)`, or
-    `score(candidate, example, rng)` if the scoring has chance of its own, gives a reward in [0, 1].
+    `score(candidate, example, rng)` if the scoring itself is random, returns a reward in [0, 1].
 
     Args:
-        candidates: what is compared.
-        examples: what it is compared on.
-        score: the function, sync or `async`.
-        by_agent: `examples` holds a list of examples for each agent, each sees only its own (non-IID).
-        replace: draw examples with replacement; if not, an agent goes through them all in random order,
-            candidate by candidate, before it uses one again.
-        labels: what to call the candidates.
+        candidates: the candidates to compare.
+        examples: the examples to score them on.
+        score: the function, plain or `async`.
+        by_agent: `examples` has one list of examples per agent, and each agent sees only its own (non-IID).
+        replace: draw examples with replacement. If False, an agent uses all examples for a candidate once, in
+            random order, before it uses any of them again.
+        labels: the names of the candidates.
         policy: what happens to pulls that fail.
 
     >>> import collabtop as ct
@@ -48,24 +48,29 @@ class DatasetArms(CalledArms):
         labels: Sequence[str] | None = None,
         policy: PullPolicy | None = None,
     ) -> None:
-        known = as_candidates(candidates)
-        sets = [_examples(some, f"examples[{place}]") for place, some in enumerate(examples)] if by_agent else []
-        if by_agent and not sets:
+        candidates = as_candidates(candidates)
+        if by_agent:
+            self._examples = [_checked_examples(own, f"examples[{agent}]") for agent, own in enumerate(examples)]
+        else:
+            self._examples = [_checked_examples(examples, "examples")]
+        if not self._examples:
             raise InputError(
-                "examples is empty, but with by_agent it holds a list of examples for each agent", argument="examples"
+                "examples is empty, but with by_agent=True one list of examples per agent is needed",
+                argument="examples",
             )
-        self._sets, self._replace = sets or [_examples(examples, "examples")], replace
-        trial = DatasetTrial(known, self._sets, score, replace=replace)
-        super().__init__(known, trial, labels=labels, agents=len(sets) if by_agent else None, policy=policy)
+        self._replace = replace
+        function = ExamplePull(candidates, self._examples, score, replace=replace)
+        agents = len(self._examples) if by_agent else None
+        super().__init__(candidates, function, labels=labels, agents=agents, policy=policy)
 
     def identity(self) -> list[Any]:
-        """The examples belong to it: how many there are, and what they say where they are plain data."""
-        said = [plain_data(list(some)) for some in self._sets]
-        sums = [None if some is None else zlib.crc32(some) for some in said]
-        return [*super().identity(), self._replace, [len(some) for some in self._sets], sums]
+        """The examples belong to the identity: their number, and a checksum if they are plain data."""
+        data = [plain_data(list(examples)) for examples in self._examples]
+        checksums = [None if encoded is None else zlib.crc32(encoded) for encoded in data]
+        return [*super().identity(), self._replace, [len(examples) for examples in self._examples], checksums]
 
 
-def _examples(examples: Any, name: str) -> Sequence[Any]:
+def _checked_examples(examples: Any, name: str) -> Sequence[Any]:
     if not hasattr(examples, "__len__") or not hasattr(examples, "__getitem__"):
         raise InputError(
             f"{name} is a {type(examples).__name__}, but a list (or an array) of examples is needed",

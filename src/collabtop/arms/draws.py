@@ -1,4 +1,4 @@
-"""Where an agent's chance comes from: one seed, and a stream of its own for every agent."""
+"""Random streams of a run: all follow from one seed, and every agent has its own."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ _COORDINATOR, _AGENT, _PULL, _ORDER = 0, 1, 2, 3
 
 
 def coordinator_rng(seed: int) -> np.random.Generator:
-    """The coordinator's generator of a run with that seed."""
+    """The coordinator's generator in a run with this seed."""
     return _generator(seed, _COORDINATOR)
 
 
 def pull_rng(seed: int, agent: int, number: int, attempt: int = 0) -> np.random.Generator:
-    """The generator of one attempt at one pull of one agent: a counter's own stretch, so that none meets another."""
+    """The generator of one attempt at one pull of one agent, with its own counter range: no two streams overlap."""
     counter = np.array([0, number, attempt, agent], np.uint64)
     key: Any = _PullSeed(seed, agent, number, attempt)
     return np.random.Generator(np.random.Philox(key, counter=counter))
 
 
 class _PullSeed(ISpawnableSeedSequence):
-    """The key that all pulls of a run share. Given as a plain key, NumPy would ask the system for chance every time."""
+    """The key that all pulls of a run share.
+
+    With a plain key, NumPy would gather entropy from the operating system for every generator.
+    """
 
     def __init__(self, *pull: int) -> None:
         self._pull = pull
@@ -38,10 +41,10 @@ class _PullSeed(ISpawnableSeedSequence):
         return _pull_key(self._pull[0])
 
     def spawn(self, n_children: int) -> Any:
-        """Seeds for a function that wants several generators: they depend on the pull alone, too."""
+        """Seeds for a function that needs several generators; they depend only on the pull."""
         if self._children is None:
-            seed, *place = self._pull
-            self._children = np.random.SeedSequence(seed, spawn_key=(_PULL, *place))
+            seed, *pull = self._pull
+            self._children = np.random.SeedSequence(seed, spawn_key=(_PULL, *pull))
         return self._children.spawn(n_children)
 
 
@@ -50,21 +53,21 @@ def _pull_key(seed: int) -> NDArray[np.uint64]:
     return np.random.SeedSequence(seed, spawn_key=(_PULL,)).generate_state(2, np.uint64).astype(np.uint64)
 
 
-def order_rng(seed: int, agent: int, arm: int, lap: int) -> np.random.Generator:
-    """The generator of the order in which an agent goes through an arm's examples, lap by lap."""
-    return _generator(seed, _ORDER, agent, arm, lap)
+def order_rng(seed: int, agent: int, arm: int, cycle: int) -> np.random.Generator:
+    """The generator of the order in which an agent uses the examples for an arm, in one cycle through all of them."""
+    return _generator(seed, _ORDER, agent, arm, cycle)
 
 
-class Halted(Exception):  # noqa: N818  (nothing went wrong here: another agent failed, or somebody wants to stop)
-    """An agent was told to stop pulling."""
+class AgentHalted(Exception):  # noqa: N818  (not an error: another agent failed, or the user stops the run)
+    """An agent was asked to stop pulling."""
 
 
 class Draws:
-    """The chance that one agent has: a generator for bulk draws, and one of its own for each single pull.
+    """The random generators of one agent: one for bulk draws, and a separate one for each single pull.
 
     A bulk draw depends on the seed, the agent and that agent's earlier requests. A single pull's
-    generator depends on (seed, agent, pull number, attempt) alone, so a replayed, retried or parallel
-    pull changes no other.
+    generator depends only on (seed, agent, pull number, attempt), so replaying, retrying or parallelizing
+    a pull does not change any other pull.
 
     >>> Draws(seed=7, agent=0).for_pull(3).random() == Draws(seed=7, agent=0).for_pull(3).random()
     True
@@ -76,17 +79,17 @@ class Draws:
         self.seed = seed
         self.agent = agent
         self.bulk = _generator(seed, _AGENT, agent)
-        self.made = 0
-        """Pulls this agent has made; the number of its next pull."""
+        self.pulls_made = 0
+        """Pulls that this agent has made; the number of its next pull."""
         self.halted = Event()
-        """Set when this agent should stop after the pull under way."""
-        self.made_of: Counter[int] = Counter()
-        """Pulls of each arm so far, kept by the arms that go through something in order."""
-        self.given: dict[int, tuple[float, int]] = {}
-        """Sum and number of an arm's rewards so far, kept by arms whose failed pulls are left out."""
+        """Set when this agent should stop after the current pull."""
+        self.pulls_by_arm: Counter[int] = Counter()
+        """Pulls of each arm so far; maintained by arms that need it, such as those that use examples in order."""
+        self.rewards_by_arm: dict[int, tuple[float, int]] = {}
+        """Sum and number of each arm's rewards so far; maintained by arms that skip failed pulls."""
 
     def for_pull(self, number: int, attempt: int = 0) -> np.random.Generator:
-        """The generator of this agent's pull with that number, at that attempt."""
+        """The generator of one attempt at this agent's pull with this number."""
         return pull_rng(self.seed, self.agent, number, attempt)
 
 

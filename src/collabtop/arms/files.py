@@ -1,4 +1,4 @@
-"""Arms from a file of means."""
+"""Reads arms from a file of means."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from collabtop.arms.simulated import BernoulliArms, HeterogeneousArms
 from collabtop.errors import FileError, reason
 
 _LABEL_NAMES = ("label", "name", "title", "arm")
-# A header's cell begins with a letter. One that also has a point and a digit (O.5) is a mistyped number.
-_NAME = re.compile(r"[^\W\d](?!.*\.\d)")
+# A header cell begins with a letter. A cell that also has a point and a digit (O.5) is a mistyped number.
+_HEADER_CELL = re.compile(r"[^\W\d](?!.*\.\d)")
 
 
 class _Row(NamedTuple):
@@ -25,14 +25,14 @@ class _Row(NamedTuple):
 
 
 def read_arms(path: str | PathLike[str]) -> Arms:
-    r"""Read a file of means: one mean a line, or one arm a line and one agent a column (non-IID).
+    r"""Read a file of means: one mean per line or, for non-IID arms, one line per arm and one column per agent.
 
-    Columns are separated by commas, tabs or spaces. Blank lines and lines that begin with # are left out.
-    A first row of names is a header. A column called label, name, title or arm, or one whose values are
+    Columns are separated by commas, tabs or spaces. Blank lines and lines that begin with # are ignored.
+    A first row of names is a header. A column named label, name, title or arm, or one whose values are
     not numbers, holds the labels.
 
     Raises:
-        FileError: the file is missing, unreadable or malformed; the message gives the line and what was found.
+        FileError: the file is missing, unreadable or malformed; the message names the line and the value.
 
     >>> import collabtop as ct
     >>> from pathlib import Path
@@ -46,30 +46,30 @@ def read_arms(path: str | PathLike[str]) -> Arms:
     """
     rows = list(_rows(read_text(path), path))
     if not rows:
-        raise FileError(f"{path}: no means in it")
+        raise FileError(f"{path}: the file has no means")
     header, body = _split_header(rows, path)
     if not body:
         raise FileError(f"{path}: no means below the header")
     _check_columns(rows, path)
-    column = _label_column(header, body)
-    spare = _spare_columns(header, column)
-    values = [place for place in range(len(body[0].cells)) if place not in spare]
-    if not values:
+    label_column = _label_column(header, body)
+    ignored = _label_columns(header, label_column)
+    mean_columns = [column for column in range(len(body[0].cells)) if column not in ignored]
+    if not mean_columns:
         raise FileError(f"{path}, line {body[0].line}: labels, but no column of means")
-    table = [[_mean(row, place, header, path) for place in values] for row in body]
-    labels = None if column is None else [row.cells[column] for row in body]
-    if len(values) == 1:
+    table = [[_mean(row, column, header, path) for column in mean_columns] for row in body]
+    labels = None if label_column is None else [row.cells[label_column] for row in body]
+    if len(mean_columns) == 1:
         return BernoulliArms([row[0] for row in table], labels=labels)
     return HeterogeneousArms(table, labels=labels)
 
 
 def read_text(path: str | PathLike[str]) -> str:
-    """The text of a file in UTF-8, with or without a byte order mark."""
+    """Read a text file in UTF-8, with or without a byte order mark."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
         raise FileError(f"{path}: {reason(error)}") from None
-    except ValueError as error:  # a name that no file can have
+    except ValueError as error:  # an invalid file name
         raise FileError(f"{str(path)!r}: {error}") from None
     try:
         return data.decode("utf-8-sig")
@@ -89,22 +89,22 @@ def _rows(text: str, path: str | PathLike[str]) -> Iterator[_Row]:
         yield _Row(number, _cells(line, separator, f"{path}, line {number}"))
 
 
-def _cells(line: str, separator: str, place: str) -> list[str]:
+def _cells(line: str, separator: str, where: str) -> list[str]:
     if separator == " ":
-        return line.split("#")[0].split()  # numbers only, so that a # can be nothing but a comment
+        return line.split("#")[0].split()  # there are only numbers, so # starts a comment
     try:
         (cells,) = csv.reader([line], delimiter=separator, skipinitialspace=True, strict=True)
     except csv.Error as error:
-        raise FileError(f"{place}: {line!r:.80} cannot be divided into columns ({error})") from None
+        raise FileError(f"{where}: {line!r:.80} cannot be split into columns ({error})") from None
     return [cell.strip() for cell in cells]
 
 
 def _split_header(rows: list[_Row], path: str | PathLike[str]) -> tuple[list[str] | None, list[_Row]]:
     line, first = rows[0]
     names = [cell for cell in first if _number(cell) is None]
-    if not names or not all(_NAME.match(name) for name in names):
+    if not names or not all(_HEADER_CELL.match(name) for name in names):
         return None, rows
-    # "Heat, 0.85" is no header but an arm, and must not be lost.
+    # "Heat, 0.85" is an arm, not a header, and must not be dropped.
     means = [cell for cell in first if _is_mean(_number(cell))]
     if means and not any(name.lower() in _LABEL_NAMES for name in names):
         raise FileError(
@@ -134,28 +134,28 @@ def _label_column(header: list[str] | None, body: list[_Row]) -> int | None:
     for name in _LABEL_NAMES:
         if name in names:
             return names.index(name)
-    for place in range(len(header)):
-        # Most, not all: there are films called 300 and 1984, and there are mistyped means.
-        if sum(_number(row.cells[place]) is None for row in body) > len(body) / 2:
-            return place
+    for column in range(len(header)):
+        # Most values, not all: there are films called 300 and 1984, and there are mistyped means.
+        if sum(_number(row.cells[column]) is None for row in body) > len(body) / 2:
+            return column
     return None
 
 
-def _spare_columns(header: list[str] | None, column: int | None) -> set[int]:
-    """The label column, and any other that is called like one: an arm's number beside its title."""
-    if column is None:
+def _label_columns(header: list[str] | None, label_column: int | None) -> set[int]:
+    """The label column, and all others with the name of one: for example an arm's number beside its title."""
+    if label_column is None:
         return set()
-    return {column, *(place for place, name in enumerate(header or []) if name.lower() in _LABEL_NAMES)}
+    return {label_column, *(column for column, name in enumerate(header or []) if name.lower() in _LABEL_NAMES)}
 
 
-def _mean(row: _Row, place: int, header: list[str] | None, path: str | PathLike[str]) -> float:
-    cell = row.cells[place]
+def _mean(row: _Row, column: int, header: list[str] | None, path: str | PathLike[str]) -> float:
+    cell = row.cells[column]
     number = _number(cell)
     if number is not None and _is_mean(number):
         return number
     where = f"{path}, line {row.line}"
     if len(row.cells) > 1:
-        where += f", column {place + 1}" + (f" ({header[place]})" if header else "")
+        where += f", column {column + 1}" + (f" ({header[column]})" if header else "")
     needed = "a number is needed" if number is None else "a mean lies in [0, 1]"
     raise FileError(f"{where}: found {cell!r:.80}, but {needed}")
 

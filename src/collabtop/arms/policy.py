@@ -1,4 +1,4 @@
-"""What to do about a pull that fails: try again, give up after a while, and what counts in the end."""
+"""How failed pulls are handled: retries, a time limit, and the reward of a pull that still fails."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ Failures = Literal["raise", "zero", "skip"]
 
 @dataclass(frozen=True)
 class PullPolicy:
-    """How a flaky function is handled: retries, a time limit, and what becomes of a pull that still fails.
+    """How failed pulls are handled: retries, a time limit, and what happens to a pull that still fails.
 
-    A pull fails if the function raises, takes too long (`TimeoutError`), or returns something that is no
-    reward in [0, 1] (`ValueError`). However often it is tried, a pull takes one time step.
+    A pull fails if the function raises, takes too long (`TimeoutError`), or returns anything but a reward
+    in [0, 1] (`ValueError`). A pull takes one time step, regardless of how often it is retried.
 
     Args:
-        retries: how often a failed pull is tried again, each time with an `rng` of its own.
-        wait: seconds before the first retry; each later one waits twice as long.
-        longest_wait: the most seconds between two tries.
-        retry_on: which exceptions are worth another try.
-        time_limit: seconds one pull may take (a batch of pulls: so many times that). A function that is not
-            `async` then runs in a process of its own, which can be ended, and has to be importable.
-        failures: what becomes of a pull that failed for good. `"raise"`: the run stops, and what was paid for
-            is in the checkpoint. `"zero"`: its reward is 0. `"skip"`: it is left out, so that a candidate's
-            mean is over the pulls that gave a reward. Both are counted (`Result.failures`).
+        retries: how often a failed pull is retried, each time with a new `rng`.
+        wait: seconds before the first retry; the wait doubles with each further retry.
+        longest_wait: the longest wait between two attempts, in seconds.
+        retry_on: the exceptions that are retried.
+        time_limit: seconds that one pull may take (a batch: this times the number of pulls). A function that
+            is not `async` then runs in a separate process, which can be killed, and has to be importable.
+        failures: what happens to a pull that still fails after all retries. `"raise"`: the run stops;
+            completed pulls are in the checkpoint. `"zero"`: the reward is 0. `"skip"`: the pull is left out,
+            so that a candidate's mean is over the pulls that returned a reward. `Result.failures` counts
+            both.
 
     >>> import collabtop as ct
     >>> def flaky(prompt, rng):
@@ -69,7 +70,7 @@ class PullPolicy:
             )
 
     def delay(self, attempt: int) -> float:
-        """Seconds to wait after that attempt failed, the first being 0.
+        """Seconds to wait after an attempt failed; the first attempt is number 0.
 
         >>> [PullPolicy(wait=1, longest_wait=5).delay(attempt) for attempt in range(4)]
         [1.0, 2.0, 4.0, 5]

@@ -15,19 +15,19 @@ from collabtop.problem import as_means
 from collabtop.validation import positive_number
 
 _CHUNK = 1 << 20
-_FEW = 6
+_FEW_ARMS = 6
 
 
 def _successes(times: Ints, means: Reals, draws: Draws) -> Reals:
     binomial = draws.bulk.binomial
-    if len(means) <= _FEW:  # NumPy takes longer to set out on an array than to draw a few numbers
+    if len(means) <= _FEW_ARMS:  # NumPy's per-call overhead on arrays exceeds the cost of a few scalar draws
         counts = times.tolist() * (len(means) if len(times) == 1 else 1)
-        return np.array([binomial(*few) for few in zip(counts, means.tolist(), strict=True)], np.float64)
+        return np.array([binomial(count, mean) for count, mean in zip(counts, means.tolist(), strict=True)], np.float64)
     return binomial(times, means).astype(np.float64)
 
 
 class SimulatedArms(Arms):
-    """Arms whose means are known, and that stand for the array of them where an array is wanted."""
+    """Arms with known means; NumPy accepts them in place of the array of means."""
 
     repeatable: ClassVar[bool] = True
 
@@ -35,19 +35,19 @@ class SimulatedArms(Arms):
         self, means: Reals, labels: Sequence[str] | None, *, dimensions: int, agents: int | None = None
     ) -> None:
         if means.ndim != dimensions:
-            shape = "one mean an arm" if dimensions == 1 else "a row an arm and a column an agent"
+            shape = "one mean per arm" if dimensions == 1 else "one row per arm and one column per agent"
             raise InputError(
-                f"{type(self).__name__} needs {shape}, got an array of {means.ndim} dimensions",
+                f"{type(self).__name__} needs {shape}, but the array has {means.ndim} dimensions",
                 argument="means" if dimensions == 1 else "local_means",
             )
         super().__init__(len(means), labels=labels, agents=agents)
         self.means = means
-        """The true means (the paper's mu_i, or mu_{i,k} in n x K): seen by no agent and no algorithm."""
+        """The true means (the paper's mu_i, or mu_{i,k} in n x K), which no agent or algorithm reads."""
         self.means.setflags(write=False)
         self.values: Reals = self.means if dimensions == 1 else self.means.mean(axis=1)
 
     def identity(self) -> list[Any]:
-        """The means belong to it."""
+        """The means belong to the identity."""
         return [*super().identity(), self.means.tobytes()]
 
     @property
@@ -63,7 +63,7 @@ class SimulatedArms(Arms):
 
 
 class BernoulliArms(SimulatedArms):
-    """Arms that pay 1 with probability `means[i]`, else 0.
+    """Arms whose reward is 1 with probability `means[i]`, otherwise 0.
 
     >>> arms = BernoulliArms([0.9, 0.5], labels=["good", "fair"])
     >>> arms.n, arms.label(0)
@@ -74,32 +74,32 @@ class BernoulliArms(SimulatedArms):
         super().__init__(as_means(means).copy(), labels, dimensions=1)
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
-        """Draw each arm's number of successes at once."""
+        """Draw each arm's number of successes."""
         return _successes(times, self.means[arms], draws)
 
 
 class HeterogeneousArms(SimulatedArms):
-    """Bernoulli arms that look different to each agent (non-IID): `local_means[i, k]` for agent k.
+    """Bernoulli arms with different means for each agent (non-IID): `local_means[i, k]` for arm i and agent k.
 
-    An arm's value is the plain average of its row; the number of agents is the number of columns.
+    An arm's value is the average of its row; the number of agents is the number of columns.
 
     >>> HeterogeneousArms([[0.9, 0.7], [0.5, 0.6]]).agents
     2
     """
 
     def __init__(self, local_means: ArrayLike, *, labels: Sequence[str] | None = None) -> None:
-        table = as_means(local_means, "local_means").copy(order="F")  # an agent looks at its own column only
+        table = as_means(local_means, "local_means").copy(order="F")  # an agent reads only its own column
         super().__init__(table, labels, dimensions=2, agents=table.shape[-1] if table.ndim else None)
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
-        """Draw each arm's number of successes at this agent at once."""
+        """Draw each arm's number of successes at this agent."""
         return _successes(times, self.means[:, draws.agent][arms], draws)
 
 
 class BetaArms(SimulatedArms):
-    """Arms whose rewards are Beta distributed around their means: anywhere in [0, 1], not just 0 or 1.
+    """Arms whose rewards follow a Beta distribution with the given means: any value in [0, 1], not only 0 and 1.
 
-    `concentration` is the sum of the two Beta parameters: the larger, the less noise.
+    `concentration` is the sum of the two Beta parameters: the larger it is, the less noise.
 
     >>> BetaArms([0.9, 0.5], concentration=4.0).n
     2
@@ -110,18 +110,18 @@ class BetaArms(SimulatedArms):
         self.concentration = positive_number("concentration", concentration)
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
-        """Draw all rewards of a chunk of pulls at once, and add them up by arm."""
+        """Draw the rewards in chunks, and add them up by arm."""
         sums = np.zeros(len(arms))
         ends = np.cumsum(np.broadcast_to(times, arms.shape))
         total = int(ends[-1]) if len(ends) else 0
         for start in range(0, total, _CHUNK):
-            of = np.searchsorted(ends, np.arange(start, min(start + _CHUNK, total)), side="right")
-            sums += np.bincount(of, self._rewards(self.means[arms][of], draws), minlength=len(arms))
+            index = np.searchsorted(ends, np.arange(start, min(start + _CHUNK, total)), side="right")
+            sums += np.bincount(index, self._rewards(self.means[arms][index], draws), minlength=len(arms))
         return sums
 
     def _rewards(self, means: Reals, draws: Draws) -> Reals:
         rewards = means.copy()
-        noisy = (means > 0) & (means < 1)  # a mean of exactly 0 or 1 leaves no room for noise
+        noisy = (means > 0) & (means < 1)  # a mean of exactly 0 or 1 has no noise
         alpha = means[noisy] * self.concentration
         rewards[noisy] = draws.bulk.beta(alpha, self.concentration - alpha)
         return rewards

@@ -1,4 +1,4 @@
-"""Arms that take the place of real ones: where nothing is pulled, or where noise would only be in the way."""
+"""Arms that stand in for real ones: without noise, or without rewards for runs that pull nothing."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from collabtop.problem import as_means
 
 
 class NoiselessArms(SimulatedArms):
-    """Arms without noise: every pull of arm i pays exactly `means[i]`, or `means[i, k]` for agent k.
+    """Arms without noise: every pull of arm i returns exactly `means[i]`, or `means[i, k]` for agent k.
 
-    `agents` makes arms non-IID that have one mean each.
+    With `agents`, arms with one mean each count as non-IID.
 
     >>> arms = NoiselessArms([0.5, 0.75])
     >>> arms.pull(np.array([1, 0]), np.array([4, 2]), Draws(seed=1, agent=0))
@@ -30,14 +30,14 @@ class NoiselessArms(SimulatedArms):
         super().__init__(values, labels, dimensions=values.ndim, agents=agents)
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
-        """The mean, `times` times."""
+        """The sum of `times` pulls: the mean times `times`."""
         means = self.means[arms] if self.means.ndim == 1 else self.means[arms, draws.agent]
         return np.asarray(means * times, np.float64)
 
 
 class UnpullableArms(Arms):
-    """Arms that only have a number and labels: for a plan, or for a run whose rewards are known."""
+    """Arms that only have a number and labels, for a plan or a run whose rewards are logged."""
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Raise `ProtocolError`."""
-        raise ProtocolError("these arms stand in for others, and cannot be pulled")
+        raise ProtocolError("these arms only stand in for others and cannot be pulled")

@@ -1,4 +1,4 @@
-"""Processes that make pulls and can be ended: Python cannot end a thread."""
+"""Pulls in separate processes, which can be killed after a time limit; Python cannot kill a thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from collabtop.arms.calls import Outcome, Try, attempt
+from collabtop.arms.calls import AttemptOutcome, PullAttempt, make_attempt
 from collabtop.arms.policy import PullPolicy
 from collabtop.errors import InputError, PullError
 
@@ -21,17 +21,19 @@ _START_LIMIT = 60.0
 
 
 class WorkerCaller:
-    """Hands attempts to processes, as many as there are agents pulling at once, and ends those that take too long."""
+    """Makes attempts in a pool of processes, one per concurrent pull, and kills those that take too long."""
 
-    def __init__(self, trial: Callable[[Try], Any], policy: PullPolicy, pack: Callable[[Any], bytes]) -> None:
+    def __init__(
+        self, function: Callable[[PullAttempt], Any], policy: PullPolicy, dumps: Callable[[Any], bytes]
+    ) -> None:
         assert policy.time_limit is not None
         self._limit, self._retry_on = policy.time_limit, policy.retry_on
         try:
-            self._cargo = pack((trial, policy.retry_on))
+            self._pickled = dumps((function, policy.retry_on))
         except Exception as error:
             raise InputError(
-                f"pull cannot be sent to a process ({error}), which a time limit needs: define it at the top of "
-                "a module, make it async, or leave time_limit out",
+                f"pull cannot be sent to a separate process ({error}), as a time limit requires: define it at the top "
+                "level of a module, make it async, or omit time_limit",
                 argument="pull",
             ) from None
         self._lock = threading.Lock()
@@ -39,22 +41,22 @@ class WorkerCaller:
         self._all: set[_Worker] = set()
         self._closed = False
 
-    def call(self, one: Try) -> Outcome:
-        """Make one attempt in a process; it is ended if the attempt takes too long."""
+    def call(self, attempt: PullAttempt) -> AttemptOutcome:
+        """Make one attempt in a process, which is killed if the attempt takes too long."""
         worker = self._take()
-        limit = self._limit * one.times
+        limit = self._limit * attempt.times
         try:
-            outcome = worker.ask(one, limit)
+            outcome = worker.run(attempt, limit)
         except EOFError:
-            outcome = Outcome(
+            outcome = AttemptOutcome(
                 None, f"ended its process (exit code {worker.exit_code()})", issubclass(RuntimeError, self._retry_on)
             )
         except BaseException:
             self._drop(worker)
             raise
         if outcome is None:
-            outcome = Outcome(None, f"took longer than {limit:g} s", issubclass(TimeoutError, self._retry_on))
-        if worker.is_well:
+            outcome = AttemptOutcome(None, f"took longer than {limit:g} s", issubclass(TimeoutError, self._retry_on))
+        if worker.is_idle:
             with self._lock:
                 self._idle.append(worker)
         else:
@@ -62,7 +64,7 @@ class WorkerCaller:
         return outcome
 
     def close(self) -> None:
-        """End all processes."""
+        """Kill all processes."""
         with self._lock:
             self._closed = True
             workers = list(self._all)
@@ -74,10 +76,10 @@ class WorkerCaller:
             self._check_open()
             if self._idle:
                 return self._idle.pop()
-        worker = _Worker(self._cargo)
+        worker = _Worker(self._pickled)
         try:
             with self._lock:
-                self._check_open()  # the run may have ended meanwhile
+                self._check_open()  # the run may have ended in the meantime
                 self._all.add(worker)
             worker.wait_until_ready()
         except BaseException:
@@ -87,98 +89,98 @@ class WorkerCaller:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise PullError("a pull was asked for after the run had ended", "")
+            raise PullError("a pull was requested after the run had ended", "")
 
     def _drop(self, worker: _Worker) -> None:
-        worker.end()
+        worker.kill()
         with self._lock:
             self._all.discard(worker)
 
 
 class _Worker:
-    """One process, and the pipe to it."""
+    """One process and the pipe to it."""
 
-    def __init__(self, cargo: bytes) -> None:
+    def __init__(self, pickled: bytes) -> None:
         context = multiprocessing.get_context("spawn")
-        self._ours, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, cargo), daemon=True, name="collabtop pull")
+        self._pipe, remote_end = context.Pipe()
+        self._process = context.Process(target=_serve, args=(remote_end, pickled), daemon=True, name="collabtop pull")
         self._process.start()
-        theirs.close()
-        self.is_well = True
-        self._ending = threading.Lock()
+        remote_end.close()
+        self.is_idle = True
+        self._kill_lock = threading.Lock()
 
     def wait_until_ready(self) -> None:
         try:
-            said = self._ours.recv() if self._ours.poll(_START_LIMIT) else "no sign of life"
+            status = self._pipe.recv() if self._pipe.poll(_START_LIMIT) else f"no response within {_START_LIMIT:g} s"
         except (EOFError, OSError):
-            said = (
-                "it ended at once; a script that uses a time limit has to keep its work under "
+            status = (
+                "it ended immediately; a script that uses a time limit has to keep its main code under "
                 'if __name__ == "__main__":'
             )
-        if said != _READY:
-            raise PullError(f"the process that a time limit needs did not start: {said}", "")
+        if status != _READY:
+            raise PullError(f"the process for pulls with a time limit did not start: {status}", "")
 
-    def ask(self, one: Try, limit: float) -> Outcome | None:
-        """The outcome, or None when it took too long."""
-        self.is_well = False
+    def run(self, attempt: PullAttempt, limit: float) -> AttemptOutcome | None:
+        """Return the outcome of an attempt, or None if it took too long."""
+        self.is_idle = False
         try:
-            self._ours.send(one)
-            if not self._ours.poll(limit):
+            self._pipe.send(attempt)
+            if not self._pipe.poll(limit):
                 return None
-            outcome: Outcome = self._ours.recv()
+            outcome: AttemptOutcome = self._pipe.recv()
         except OSError:
             raise EOFError from None
         except (TypeError, ValueError):
-            if self._ours.closed:  # by the run, which has ended, in the middle of this
+            if self._pipe.closed:  # closed meanwhile, since the run has ended
                 raise EOFError from None
             raise
-        self.is_well = True
+        self.is_idle = True
         return outcome
 
     def exit_code(self) -> int | None:
-        with self._ending:  # of two threads that wait for a process only one learns its code
+        with self._kill_lock:  # if two threads wait for a process, only one gets its exit code
             self._process.join(1)
             return self._process.exitcode
 
-    def end(self) -> None:
-        """End it, once: at Ctrl-C the run ends all, and an agent that waited for one finds it gone."""
-        self.is_well = False
-        with self._ending:
-            if not self._ours.closed:
-                _end_group(self._process.pid)
+    def kill(self) -> None:
+        """Kill the process, once: at Ctrl-C the run kills all of them, and so does the agent that waits for one."""
+        self.is_idle = False
+        with self._kill_lock:
+            if not self._pipe.closed:
+                _kill_group(self._process.pid)
                 self._process.kill()
                 self._process.join()
-                self._ours.close()
+                self._pipe.close()
 
 
-def _end_group(pid: int | None) -> None:
-    """End a worker with whatever the user's function started in it."""
+def _kill_group(pid: int | None) -> None:
+    """Kill a worker and all processes that the user's function started in it."""
     if pid is not None and hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if os.getpgid(pid) == pid:
                 os.killpg(pid, signal.SIGKILL)
 
 
-def _serve(pipe: Connection, cargo: bytes) -> None:
-    """The process: make attempts until nobody asks any more."""
+def _serve(pipe: Connection, pickled: bytes) -> None:
+    """Make attempts until the pipe is closed; runs in the worker process."""
     if hasattr(os, "setsid"):
-        os.setsid()  # Ctrl-C is for the process that asks, and what is started here ends with us
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+        os.setsid()  # Ctrl-C goes to the parent only, and child processes are killed with this one
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     try:
-        trial, retry_on = pickle.loads(cargo)
+        function, retry_on = pickle.loads(pickled)
     except Exception as error:
         pipe.send(f"{type(error).__name__}: {error}")
         return
     pipe.send(_READY)
     with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
         while True:
-            one: Try = pipe.recv()
-            pipe.send(attempt(trial, one, retry_on)._replace(cause=None))
+            attempt: PullAttempt = pipe.recv()
+            pipe.send(make_attempt(function, attempt, retry_on)._replace(cause=None))
 
 
-def _end_with_parent() -> None:
+def _exit_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])
-        _end_group(os.getpid())
+        _kill_group(os.getpid())
         os._exit(1)

@@ -1,4 +1,4 @@
-"""An agent: a small state machine, a typed message in, a typed answer out. It alone pulls arms."""
+"""An agent: a state machine that pulls arms and answers the coordinator's requests."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from collabtop.protocol.messages import (
 from collabtop.protocol.rounding import NoiseGauge, coarse_means
 from collabtop.protocol.setup import Setup
 
-_FEW = 16
+_FEW_ARMS = 16
 _NO_ARMS = np.empty(0, np.int64)
 _NO_REALS = np.empty(0)
 
 
 class Agent:
-    """One of the K agents: pulls arms, keeps what it holds to itself, answers the coordinator.
+    """One of the K agents: pulls arms, keeps its hand private, and answers the coordinator.
 
     >>> from collabtop.arms import BernoulliArms
     >>> from collabtop.problem import Problem
@@ -61,15 +61,15 @@ class Agent:
 
     def __init__(self, number: int, arms: Arms, setup: Setup, recorder: Recorder | None = None) -> None:
         self.number = number
-        self.seen: list[tuple[Ints, Ints, Reals]] = []
-        """Every batch of pulls so far: arms, times, sums (mirrored where the run is)."""
+        self.batches: list[tuple[Ints, Ints, Reals]] = []
+        """All batches of pulls so far: arms, times, sums (mirrored if the run is)."""
         self._arms, self._recorder = arms, recorder or NoRecorder()
         self._problem = setup.problem
         self._mirrored = setup.mirrored
         self._draws = Draws(setup.seed, number)
         self._last: Reply | None = None
-        # `_keys` are the values in question of the hand (its means, then its gaps) in ascending order;
-        # `_order` says which arm of the hand each belongs to.
+        # `_keys` are the values that are searched, in ascending order: the means of the hand, later its gaps.
+        # `_order` is the index in the hand of each key.
         self._hand, self._sums, self._pulls = _NO_ARMS, _NO_REALS, 0
         self._means, self._keys, self._order = _NO_REALS, _NO_REALS, _NO_ARMS
         self._is_top: NDArray[np.bool_] = np.empty(0, np.bool_)
@@ -78,38 +78,38 @@ class Agent:
         self._gauge = NoiseGauge()
 
     def answer(self, request: Request) -> Reply:
-        """Take in what a request says and answer its question; a repeated request gets the same reply."""
+        """Process the messages of a request and return the reply; a repeated request gets the same reply."""
         if self._last is not None and self._last.number >= request.number:
             if self._last.number > request.number:
-                raise ProtocolError(f"agent {self.number} has answered request {request.number} long ago")
+                raise ProtocolError(f"agent {self.number} has answered requests later than request {request.number}")
             return self._last
-        before = self._draws.made
+        pulls_before = self._draws.pulls_made
         answer: Message | None = None
         for message in request.messages:
-            step = _STEPS.get(type(message))
-            if step is None:
+            handler = _HANDLERS.get(type(message))
+            if handler is None:
                 raise ProtocolError(f"agent {self.number} does not understand {type(message).__name__}")
-            answer = step(self, message)
+            answer = handler(self, message)
         if answer is None:
-            raise ProtocolError(f"request {request.number} to agent {self.number} asks nothing")
-        self._last = Reply(self.number, request.number, self._draws.made - before, answer)
+            raise ProtocolError(f"request {request.number} to agent {self.number} contains no question")
+        self._last = Reply(self.number, request.number, self._draws.pulls_made - pulls_before, answer)
         return self._last
 
     def halt(self) -> None:
-        """Stop after the pull under way; for teams whose agents pull in parallel, from any thread."""
+        """Stop after the current pull; may be called from any thread."""
         self._draws.halted.set()
 
     def _draw(self, arms: Ints, times: Ints) -> Reals:
-        # A Python sum is the faster one for the few arms of a late round.
-        total = sum(times.tolist()) if len(times) < _FEW else int(np.add.reduce(times))
+        # For the few arms of a late round, summing in Python is faster than in NumPy.
+        total = sum(times.tolist()) if len(times) < _FEW_ARMS else int(np.add.reduce(times))
         count = total * len(arms) if len(times) == 1 else total
-        if self._draws.made + count > self._problem.horizon:
+        if self._draws.pulls_made + count > self._problem.horizon:
             raise ProtocolError(f"agent {self.number} was asked to pull past the horizon")
         sums = self._arms.pull_recorded(arms, times, self._draws, self._recorder)
-        self._draws.made += count
+        self._draws.pulls_made += count
         if self._mirrored:
             sums = times - sums
-        self.seen.append((arms, times, sums))
+        self.batches.append((arms, times, sums))
         return sums
 
     def _pull(self, message: Pull) -> Means:
@@ -120,7 +120,7 @@ class Agent:
         return Means(self._draw(arms, times) / times)
 
     def _open_arms(self, message: OpenArms) -> None:
-        """How many arms are open tells an agent its pulls, which every `Pull` names anyway."""
+        """Do nothing: the counts determine the number of pulls, which every `Pull` states anyway."""
 
     def _pull_open(self, message: PullOpen) -> CoarseMeans:
         if self._open is None:
@@ -130,16 +130,15 @@ class Agent:
         half = message.times // 2
         sums = self._draw(self._open, np.array([message.times - half]))
         if half:
-            more = self._draw(self._open, np.array([half]))
-            self._gauge.take(sums, message.times - half, more, half)
-            sums = sums + more
+            second_sums = self._draw(self._open, np.array([half]))
+            self._gauge.add(sums, message.times - half, second_sums, half)
+            sums = sums + second_sums
         return coarse_means(sums, message.times, self._gauge.variance, message.coarseness, self._draws.bulk)
 
     def _deal(self, message: Deal) -> Held:
-        dealt = hashing.hand(message.coefficients, self._problem.n, self._problem.agents, self.number)
-        self._hand = dealt
-        self._sums, self._pulls, self._accepted = np.zeros(len(dealt)), 0, []
-        return Held(len(dealt))
+        self._hand = hashing.hand(message.coefficients, self._problem.n, self._problem.agents, self.number)
+        self._sums, self._pulls, self._accepted = np.zeros(len(self._hand)), 0, []
+        return Held(len(self._hand))
 
     def _pull_hand(self, message: PullHand) -> None:
         self._sums = self._sums + self._draw(self._hand, np.array([message.times]))
@@ -148,8 +147,8 @@ class Agent:
         self._set_keys(self._means)
 
     def _set_keys(self, values: Reals) -> None:
-        # In a fresh order each time, so that which of two equal arms comes first is chance, and has nothing
-        # to do with which came first the last time.
+        # Ties are broken at random, anew each time, so that the order of equal arms does not depend on the
+        # order in an earlier round.
         self._order = np.lexsort((self._draws.bulk.random(len(values)), values))
         self._keys = values[self._order]
 
@@ -157,11 +156,11 @@ class Agent:
         return Values(self._keys[sampling.around(message.rank, message.total, len(self._keys))])
 
     def _narrow(self, message: Narrow) -> Window:
-        start = self._place(message.low, message.low_place)
-        stop = self._place(message.high, message.high_place)
+        start = self._position(message.low, message.low_place)
+        stop = self._position(message.high, message.high_place)
         return Window(start, stop, self._keys[sampling.between(start, stop)])
 
-    def _place(self, bound: float, place: int) -> int:
+    def _position(self, bound: float, place: int) -> int:
         if place >= 0:
             return place
         return int(self._keys.searchsorted(bound, "right" if place == TIES_BEFORE else "left"))
@@ -185,29 +184,29 @@ class Agent:
         return Accepted(len(accepted))
 
     def _prune(self, message: Prune) -> Hand:
-        # The shuffle leaves the hand in random order, so that a stable sort breaks ties at random.
+        # The hand comes from a shuffle in random order, so a stable sort breaks ties at random.
         hand = shuffling.hand(message.seed, self._problem.n, self._problem.agents, self.number)
-        sums, so_far = np.zeros(len(hand)), 0
+        sums, pulls_before = np.zeros(len(hand)), 0
         for size, pulls in zip(message.sizes.tolist(), message.pulls.tolist(), strict=True):
-            sums += self._draw(hand, np.array([pulls - so_far]))
-            so_far = pulls
+            sums += self._draw(hand, np.array([pulls - pulls_before]))
+            pulls_before = pulls
             if size < len(hand):
                 best = np.sort((-sums).argsort(kind="stable")[:size])
                 hand, sums = hand[best], sums[best]
-        return Hand(hand, sums / so_far, _NO_ARMS, _NO_REALS)
+        return Hand(hand, sums / pulls_before, _NO_ARMS, _NO_REALS)
 
     def _hand_over(self, message: HandOver) -> Hand:
-        good = [arms for arms, _ in self._accepted]
-        means = [mean for _, mean in self._accepted]
+        accepted = [arms for arms, _ in self._accepted]
+        accepted_means = [means for _, means in self._accepted]
         return Hand(
             self._hand if message.live else _NO_ARMS,
             self._means if message.live else _NO_REALS,
-            np.concatenate(good) if good else _NO_ARMS,
-            np.concatenate(means) if means else _NO_REALS,
+            np.concatenate(accepted) if accepted else _NO_ARMS,
+            np.concatenate(accepted_means) if accepted_means else _NO_REALS,
         )
 
 
-_STEPS: dict[type[Message], Callable[[Agent, Any], Message | None]] = {
+_HANDLERS: dict[type[Message], Callable[[Agent, Any], Message | None]] = {
     Pull: Agent._pull,
     Deal: Agent._deal,
     PullHand: Agent._pull_hand,

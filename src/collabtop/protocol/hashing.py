@@ -1,4 +1,4 @@
-"""The hash that deals arms to agents: a random polynomial over the field of 2^31 - 1 elements."""
+"""The hash function that deals arms to agents: a random polynomial over the field of 2^31 - 1 elements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CHUNK = 1 << 15
 
 
 def draw_coefficients(n: int, rng: np.random.Generator) -> Ints:
-    """10 ln n random coefficients (rounded up), which make the hash (10 ln n)-wise independent.
+    """Draw 10 ln n random coefficients (rounded up), which make the hash (10 ln n)-wise independent.
 
     >>> len(draw_coefficients(588, np.random.default_rng(0)))
     64
@@ -32,15 +32,15 @@ def hand(coefficients: Ints, n: int, agents: int, agent: int) -> Ints:
     return _hands(coefficients.tobytes(), n, agents)[agent]
 
 
-# Agents of one process are all dealt by the same polynomial: it is evaluated once for them.
+# All agents of a process use the same polynomial, so it is evaluated once for all of them.
 @lru_cache(maxsize=1)
 def _hands(coefficients: bytes, n: int, agents: int) -> list[Ints]:
-    dealt = (evaluate(np.frombuffer(coefficients, np.int64), n) % agents).astype(np.min_scalar_type(agents))
-    return np.split(np.argsort(dealt, kind="stable"), np.cumsum(np.bincount(dealt, minlength=agents))[:-1])
+    owners = (evaluate(np.frombuffer(coefficients, np.int64), n) % agents).astype(np.min_scalar_type(agents))
+    return np.split(np.argsort(owners, kind="stable"), np.cumsum(np.bincount(owners, minlength=agents))[:-1])
 
 
 def evaluate(coefficients: Ints, n: int) -> NDArray[np.uint64]:
-    """The polynomial's values at 1, ..., n, by Horner's rule in blocks that stay in the cache.
+    """Evaluate the polynomial at 1, ..., n by Horner's rule, in blocks that fit into the CPU cache.
 
     >>> evaluate(np.array([2, 0, 5]), 3)      # 2 x^2 + 5
     array([ 7, 13, 23], dtype=uint64)
@@ -57,13 +57,13 @@ def _horner(coefficients: NDArray[np.uint64], points: NDArray[np.uint64]) -> NDA
     mask, shift = np.uint64(PRIME), np.uint64(31)
     value = np.full(len(points), coefficients[0])
     high = np.empty_like(value)
-    # A reduced value has at most 33 bits and each step adds those of a point: several may fit into 64.
+    # A reduced value has at most 33 bits, and each step adds those of a point, so several steps may fit into 64 bits.
     steps_that_fit = max(1, 31 // int(points[-1]).bit_length())
     for step, coefficient in enumerate(coefficients[1:], 1):
         value *= points
         value += coefficient
         if step % steps_that_fit == 0:
-            # 2^31 = 1 in this field, so the bits above the 31st are added back to those below.
+            # 2^31 = 1 in this field, so the bits above the 31st are added to those below.
             np.right_shift(value, shift, out=high)
             value &= mask
             value += high

@@ -1,4 +1,4 @@
-"""What was said and what it cost: counted message by message as they pass, never from a formula."""
+"""The communication cost of a run, counted message by message as they pass, never from a formula."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ARRAY_BITS = {"?": 1, "l": 32, "q": 32, "d": 64}  # by NumPy's type codes
 
 
 def cost(message: Message) -> tuple[int, int]:
-    """Words and bits of a message's payload: one word a number; 32 bits an integer, 64 a real, 1 a flag.
+    """Words and bits of a message's payload: one word per number; 32 bits per integer, 64 per real, 1 per flag.
 
     >>> import numpy as np
     >>> from collabtop.protocol.messages import Border, Pull
@@ -29,9 +29,9 @@ def cost(message: Message) -> tuple[int, int]:
     >>> cost(Pull(np.array([4, 7]), times=np.array([25]), free=("times",)))      # times follow from the schedule
     (2, 64)
     """
-    words, bits, arrays = _price_list(type(message), message.free)
-    more_words, more_bits = _array_cost(message, arrays)
-    return words + more_words, bits + more_bits
+    words, bits, arrays = _fixed_cost(type(message), message.free)
+    array_words, array_bits = _array_cost(message, arrays)
+    return words + array_words, bits + array_bits
 
 
 def _array_cost(message: Message, arrays: tuple[str, ...]) -> tuple[int, int]:
@@ -48,67 +48,67 @@ def _array_cost(message: Message, arrays: tuple[str, ...]) -> tuple[int, int]:
 
 
 @cache
-def _price_list(kind: type[Message], free: tuple[str, ...]) -> tuple[int, int, tuple[str, ...]]:
-    """Words and bits of the single numbers that a kind of message holds, and how to read its arrays."""
+def _fixed_cost(kind: type[Message], free: tuple[str, ...]) -> tuple[int, int, tuple[str, ...]]:
+    """Words and bits of the scalar fields of a kind of message, and the names of its array fields."""
     types = {field.name: field.type for field in msgspec.structs.fields(kind)}
     unknown = set(free) - set(types)
     if unknown:
-        raise ProtocolError(f"{kind_of(kind)} calls {sorted(unknown)} free, but has no such field")
-    paid = {name: type_ for name, type_ in types.items() if name not in {"free", *free}}
-    single = [_BITS[type_] for type_ in paid.values() if type_ in _BITS]
-    return len(single), sum(single), tuple(name for name in paid if paid[name] not in _BITS)
+        raise ProtocolError(f"{kind_of(kind)} declares {sorted(unknown)} as free, but has no such field")
+    counted = {name: type_ for name, type_ in types.items() if name not in {"free", *free}}
+    scalars = [_BITS[type_] for type_ in counted.values() if type_ in _BITS]
+    return len(scalars), sum(scalars), tuple(name for name in counted if counted[name] not in _BITS)
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """The messages of one kind that went in one direction in one round."""
+    """The messages of one kind in one direction in one round."""
 
     round: int
     kind: str
     direction: Direction
     messages: int
-    """How many; a broadcast to K agents is K messages."""
+    """The number of messages; a broadcast to K agents is K messages."""
     words: int
     bits: int
 
 
 class Round(msgspec.Struct, frozen=True):
-    """What one round cost."""
+    """The cost of one round."""
 
     round: int
     phase: str
     live: int
-    """Arms still open when it began (the paper's |I_r|)."""
+    """Arms still open when the round began (the paper's |I_r|)."""
     pulls: int
-    """Pulls by all agents."""
+    """Pulls of all agents."""
     time: int
-    """Pulls by the agent that made most."""
+    """Pulls of the agent that made the most."""
     words: int
     bits: int
     round_trips: int
 
 
 class TransportStats(msgspec.Struct):
-    """What getting messages across took: no part of what must be equal between teams.
+    """Statistics of the transport, which may differ between teams.
 
-    It is of this process: one that goes on from a log starts at zero, and what is read back from the log is not in it.
+    They cover this process only: a run that is resumed from a log starts at zero, without what the log contains.
     """
 
     bytes: int = 0
-    """Bytes given to a wire in both directions, where there is one: messages, envelopes and their framing."""
+    """Bytes sent in both directions, if there is a network: messages, envelopes and their framing."""
     repeats: int = 0
-    """Requests sent again after a fault."""
+    """Requests that were sent again after a fault."""
     refused: int = 0
-    """Messages that were turned away."""
+    """Messages that were rejected."""
     reconnects: int = 0
-    """Times an agent's connection was lost and made again."""
+    """How often an agent's connection was lost and restored."""
     absent: float = 0.0
-    """Seconds of the waiting in which an agent that was asked could not be reached."""
+    """Seconds of waiting during which a requested agent could not be reached."""
     seconds: float = 0.0
-    """Clock time spent waiting for replies."""
+    """Wall-clock time spent waiting for replies."""
 
 
 class Ledger(msgspec.Struct, frozen=True):
-    """All that was said in a run, by kind of message, direction and round.
+    """All messages of a run, by kind, direction and round.
 
     >>> import collabtop as ct
     >>> arms = ct.BernoulliArms([0.9, 0.5, 0.4, 0.1])
@@ -121,7 +121,7 @@ class Ledger(msgspec.Struct, frozen=True):
 
     entries: tuple[Entry, ...]
     round_trips: int
-    """Times the coordinator had to wait for replies."""
+    """How often the coordinator had to wait for replies."""
     transport: TransportStats
 
     @property
@@ -131,22 +131,22 @@ class Ledger(msgspec.Struct, frozen=True):
 
     @property
     def bits(self) -> int:
-        """The same in bits, under the codec really used."""
+        """Bits sent in either direction, in the encoding that is actually used."""
         return sum(entry.bits for entry in self.entries)
 
     def words_by(self, column: Literal["kind", "direction", "round"]) -> dict[Any, int]:
-        """Words added up by kind of message, direction or round."""
+        """Total words per kind of message, direction or round."""
         return self._total(column, "words")
 
     def bits_by(self, column: Literal["kind", "direction", "round"]) -> dict[Any, int]:
-        """Bits added up by kind of message, direction or round."""
+        """Total bits per kind of message, direction or round."""
         return self._total(column, "bits")
 
-    def _total(self, column: str, what: str) -> dict[Any, int]:
+    def _total(self, column: str, unit: str) -> dict[Any, int]:
         totals: dict[Any, int] = {}
         for entry in self.entries:
             key = getattr(entry, column)
-            totals[key] = totals.get(key, 0) + getattr(entry, what)
+            totals[key] = totals.get(key, 0) + getattr(entry, unit)
         return totals
 
     def __eq__(self, other: object) -> bool:
@@ -158,8 +158,8 @@ class Ledger(msgspec.Struct, frozen=True):
         return hash((self.entries, self.round_trips))
 
 
-class _OpenRound:
-    """A round being counted."""
+class _RoundTotals:
+    """The totals of one round."""
 
     def __init__(self, phase: str, live: int, agents: int) -> None:
         self.phase, self.live = phase, live
@@ -169,58 +169,57 @@ class _OpenRound:
 
 
 class Meter:
-    """Counts messages as a team passes them on, and holds every agent to the horizon."""
+    """Counts messages and pulls as they pass, and enforces the horizon."""
 
     def __init__(self, agents: int, horizon: int) -> None:
         self._agents, self._horizon = agents, horizon
-        self._rounds: list[_OpenRound] = []
-        self._early: _OpenRound | None = _OpenRound("", 0, agents)
+        self._rounds: list[_RoundTotals] = []
+        self._before_first: _RoundTotals | None = _RoundTotals("", 0, agents)
         self._time_before = 0
 
     def begin_round(self, phase: str, live: int) -> None:
-        """Count what follows in a new round; what was said before the first one belongs to it."""
+        """Begin a new round; messages before the first round are counted in it."""
         if self._rounds:
             self._time_before += max(self._rounds[-1].pulls)
-        fresh = _OpenRound(phase, live, self._agents)
-        if self._early is not None:
-            fresh.entries, fresh.round_trips = self._early.entries, self._early.round_trips
-            fresh.pulls = self._early.pulls
-            self._early = None
-        self._rounds.append(fresh)
+        totals, self._before_first = self._before_first, None
+        if totals is None:
+            totals = _RoundTotals(phase, live, self._agents)
+        totals.phase, totals.live = phase, live
+        self._rounds.append(totals)
 
     def count(self, direction: Direction, messages: Iterable[Message], copies: int = 1) -> None:
-        """Count messages that pass, each of them to or from `copies` agents."""
-        entries = self._now.entries
+        """Count messages, each of them sent to or received from `copies` agents."""
+        entries = self._current.entries
         kind, entry, free = None, [0, 0, 0], None
         words = bits = 0
         arrays: tuple[str, ...] = ()
         for message in messages:
-            if type(message) is not kind or message.free is not free:  # most often all are of one kind
+            if type(message) is not kind or message.free is not free:  # usually all are of one kind
                 kind, free = type(message), message.free
                 entry = entries.setdefault((kind_of(kind), direction), [0, 0, 0])
-                words, bits, arrays = _price_list(kind, free)
-            more_words, more_bits = _array_cost(message, arrays) if arrays else (0, 0)
+                words, bits, arrays = _fixed_cost(kind, free)
+            array_words, array_bits = _array_cost(message, arrays) if arrays else (0, 0)
             entry[0] += copies
-            entry[1] += (words + more_words) * copies
-            entry[2] += (bits + more_bits) * copies
+            entry[1] += (words + array_words) * copies
+            entry[2] += (bits + array_bits) * copies
 
     def count_replies(self, replies: Iterable[Reply]) -> None:
-        """Count the answers to one question, and the pulls made for them."""
+        """Count the replies to one question, and the pulls made for them."""
         self.count("up", [reply.answer for reply in replies])
-        self._now.round_trips += 1
+        self._current.round_trips += 1
         for reply in replies:
-            self._now.pulls[reply.agent] += reply.pulls
+            self._current.pulls[reply.agent] += reply.pulls
         if self.time > self._horizon:
-            raise ProtocolError(f"time is {self.time}, past the horizon of {self._horizon}: the algorithm's fault")
+            raise ProtocolError(f"time is {self.time}, past the horizon of {self._horizon}: a defect of the algorithm")
 
     @property
-    def _now(self) -> _OpenRound:
-        return self._early if self._early is not None else self._rounds[-1]
+    def _current(self) -> _RoundTotals:
+        return self._before_first if self._before_first is not None else self._rounds[-1]
 
     @property
     def time(self) -> int:
-        """Time steps so far: the busiest agent's pulls, round by round."""
-        return self._time_before + max(self._now.pulls)
+        """Time steps so far: the pulls of the busiest agent in each round, added up."""
+        return self._time_before + max(self._current.pulls)
 
     @property
     def time_left(self) -> int:
@@ -228,32 +227,33 @@ class Meter:
         return self._horizon - self.time
 
     def rounds(self) -> tuple[Round, ...]:
-        """What each round cost so far."""
+        """The cost of each round so far."""
         return tuple(
             Round(
                 round=number,
-                phase=it.phase,
-                live=it.live,
-                pulls=sum(it.pulls),
-                time=max(it.pulls),
-                words=sum(words for _, words, _ in it.entries.values()),
-                bits=sum(bits for _, _, bits in it.entries.values()),
-                round_trips=it.round_trips,
+                phase=totals.phase,
+                live=totals.live,
+                pulls=sum(totals.pulls),
+                time=max(totals.pulls),
+                words=sum(words for _, words, _ in totals.entries.values()),
+                bits=sum(bits for _, _, bits in totals.entries.values()),
+                round_trips=totals.round_trips,
             )
-            for number, it in enumerate(self._counted)
+            for number, totals in enumerate(self._all_rounds)
         )
 
     def ledger(self, transport: TransportStats | None = None) -> Ledger:
-        """All messages so far, and what their transport cost."""
+        """All messages so far, and the statistics of their transport."""
         entries = tuple(
             Entry(number, kind, direction, *counts)
-            for number, it in enumerate(self._counted)
-            for (kind, direction), counts in sorted(it.entries.items())
+            for number, totals in enumerate(self._all_rounds)
+            for (kind, direction), counts in sorted(totals.entries.items())
         )
-        return Ledger(entries, sum(it.round_trips for it in self._counted), transport or TransportStats())
+        round_trips = sum(totals.round_trips for totals in self._all_rounds)
+        return Ledger(entries, round_trips, transport or TransportStats())
 
     @property
-    def _counted(self) -> list[_OpenRound]:
-        """The rounds begun, and what was said if none was."""
-        early = self._early
-        return self._rounds if early is None or not early.entries else [early]
+    def _all_rounds(self) -> list[_RoundTotals]:
+        """The rounds so far; if none has begun, the messages sent so far count as one."""
+        before_first = self._before_first
+        return self._rounds if before_first is None or not before_first.entries else [before_first]

@@ -1,25 +1,25 @@
-"""Everything that crosses between the coordinator and an agent. Nothing else does.
+"""All messages between the coordinator and an agent. Nothing else is sent.
 
-===========  ====================================  ==============================  ===================
-request      says                                  answer                          used in
-===========  ====================================  ==============================  ===================
-Deal         the hash's coefficients               Held: size of the hand          collab-top-iid
-PullHand     pull all you hold so many times       (told, not asked)               local rounds
-Sample       show values around this rank          Values                          CollabSearch
-Narrow       show values between these two         Window: where, and the values   CollabSearch
-CountTies    where is this value among yours       Tied: how many below, equal     CollabSearch
-Border       the means at ranks m_r and m_r + 1    (told, not asked)               local rounds
-Cut          keep so many of the smallest gaps     Accepted: how many were good    local rounds
-HandOver     hand over what you hold               Hand: arms with their means     after local rounds
-Prune        deal by this seed, prune on your own  Hand: arms with their means     frugal-top
-Pull         pull these arms so many times         Means: one an arm pulled        all shared rounds
-OpenArms     so many arms are open                 (told, not asked)               confident-top
-PullOpen     which arms survived; pull them        CoarseMeans: as few bits        frugal-top-noniid
-                                                   as their noise deserves
-===========  ====================================  ==============================  ===================
+===========  =====================================  ===============================  ===================
+request      content                                answer                           used in
+===========  =====================================  ===============================  ===================
+Deal         coefficients of the hash               Held: size of the hand           collab-top-iid
+PullHand     pull every arm of the hand             (no answer)                      local rounds
+Sample       send values around this rank           Values                           CollabSearch
+Narrow       send values between these two          Window: positions and values     CollabSearch
+CountTies    count values smaller than, equal to x  Tied: the two counts             CollabSearch
+Border       the means at ranks m_r and m_r + 1     (no answer)                      local rounds
+Cut          keep the arms with the smallest gaps   Accepted: how many are accepted  local rounds
+HandOver     send the rest of the hand              Hand: arms with their means      after local rounds
+Prune        deal by this seed, prune locally       Hand: arms with their means      frugal-top
+Pull         pull these arms                        Means: one per arm pulled        all shared rounds
+OpenArms     the number of open arms                (no answer)                      confident-top
+PullOpen     which arms survived; pull them         CoarseMeans: means rounded       frugal-top-noniid
+                                                    according to their noise
+===========  =====================================  ===============================  ===================
 
-A word is paid for each number in a message. What everybody can work out from n, m, K, T and the
-algorithm alone (`Problem`) is carried for convenience, and named in `free`: it is not paid for.
+Each number in a message costs one word. Fields that follow from n, m, K, T and the algorithm (`Problem`)
+are sent for convenience only: they are listed in `free` and cost nothing.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ Flags = NDArray[np.bool_]
 class Message(
     msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True, tag=True, tag_field="kind"
 ):
-    """One typed message; its class name is its kind."""
+    """The base class of messages; the tag of a subclass is its kind."""
 
     free: tuple[str, ...] = ()
-    """Fields that follow from what all know, and so cost no word."""
+    """Fields that follow from what all agents know, and therefore cost no word."""
 
 
 def kind_of(message: type[Message]) -> str:
@@ -54,7 +54,7 @@ def kind_of(message: type[Message]) -> str:
 
 
 class Deal(Message, frozen=True, tag="Deal"):
-    """Work out your hand: the arms that the hash with these coefficients gives you."""
+    """Compute your hand: the arms that the hash with these coefficients deals to you."""
 
     coefficients: Ints
 
@@ -66,29 +66,29 @@ class Held(Message, frozen=True, tag="Held"):
 
 
 class PullHand(Message, frozen=True, tag="PullHand"):
-    """Pull each arm you hold that many times, and order them by their means."""
+    """Pull each arm of your hand `times` times, and sort them by their means."""
 
     times: int
 
 
 class Sample(Message, frozen=True, tag="Sample"):
-    """Show some of your values around the place where rank `rank` of all `total` would be."""
+    """Send some of your values around the position that corresponds to rank `rank` of all `total` values."""
 
     rank: int
     total: int
 
 
 class Values(Message, frozen=True, tag="Values"):
-    """The values asked for, in ascending order."""
+    """The requested values, in ascending order."""
 
     values: Reals
 
 
 class Narrow(Message, frozen=True, tag="Narrow"):
-    """Show (some of) your values after `low` and up to `high`.
+    """Send (some of) your values after `low` and up to `high`.
 
-    A place says where the agent's values equal to that bound belong: `TIES_BEFORE` or `TIES_AFTER` it,
-    or, for the agent whose own value it is, the number of its values up to it.
+    `low_place` and `high_place` state how the agent's values equal to the bound are ordered: `TIES_BEFORE` or
+    `TIES_AFTER` it. The agent that sent the bound gets the number of its values up to it instead.
     """
 
     low: float
@@ -102,7 +102,7 @@ TIES_AFTER = -2
 
 
 class Window(Message, frozen=True, tag="Window"):
-    """The agent's places `start` to `stop` lie between the bounds, with (some of) the values there."""
+    """The agent's positions `start` to `stop` lie between the bounds; `values` are (some of) the values there."""
 
     start: int
     stop: int
@@ -110,13 +110,13 @@ class Window(Message, frozen=True, tag="Window"):
 
 
 class CountTies(Message, frozen=True, tag="CountTies"):
-    """The border runs through arms that all have this value: how many of yours do?"""
+    """The border lies between arms that all have this value: count yours."""
 
     value: float
 
 
 class Tied(Message, frozen=True, tag="Tied"):
-    """How many of the agent's values are smaller, and how many are equal."""
+    """How many of the agent's values are smaller and how many are equal."""
 
     below: int
     equal: int
@@ -131,7 +131,7 @@ class Border(Message, frozen=True, tag="Border"):
 
 
 class Cut(Message, frozen=True, tag="Cut"):
-    """Keep that many of your arms, those with the smallest gaps; settle the others."""
+    """Keep the `keep` arms with the smallest gaps, and settle the others."""
 
     keep: int
 
@@ -143,16 +143,16 @@ class Accepted(Message, frozen=True, tag="Accepted"):
 
 
 class HandOver(Message, frozen=True, tag="HandOver"):
-    """Hand over the arms you accepted and, if `live`, the ones still open; `used` is the time gone by."""
+    """Send the arms you accepted and, if `live`, those still open; `used` is the time used so far."""
 
     live: bool
     used: int
 
 
 class Prune(Message, frozen=True, tag="Prune"):
-    """Take your hand of the shuffle with this seed, prune it stage by stage on your own, hand over the rest.
+    """Take your hand from the shuffle with this seed, prune it in stages, and send what remains.
 
-    In stage j, pull each arm you hold until it has had `pulls[j]`, then keep the best `sizes[j]`.
+    In stage j, pull each remaining arm until it has `pulls[j]` pulls, then keep the best `sizes[j]`.
     """
 
     seed: int
@@ -170,29 +170,29 @@ class Hand(Message, frozen=True, tag="Hand"):
 
 
 class Pull(Message, frozen=True, tag="Pull"):
-    """Pull these arms (None: all) so many times each: one number for all of them, or one an arm."""
+    """Pull these arms (None: all); `times` has one number per arm, or a single number for all of them."""
 
     arms: Ints | None
     times: Ints
 
 
 class Means(Message, frozen=True, tag="Means"):
-    """The mean of the pulls just made, for each arm that was pulled at all."""
+    """The means of the pulls just made, one per arm that was pulled."""
 
     means: Reals
 
 
 class OpenArms(Message, frozen=True, tag="OpenArms"):
-    """So many arms are still open, and each is to be pulled so many times."""
+    """`count` arms are still open, and each is pulled `times` times."""
 
     count: int
     times: int
 
 
 class PullOpen(Message, frozen=True, tag="PullOpen"):
-    """Keep the open arms that survived (None: all of them), pull each so many times, send coarse means.
+    """Keep the open arms that survived (None: all), pull each of them `times` times, and send rounded means.
 
-    Rounding may add a share of `coarseness` to the sampling variance of a mean.
+    Rounding may add a share `coarseness` to the sampling variance of a mean.
     """
 
     survived: Flags | None
@@ -201,21 +201,21 @@ class PullOpen(Message, frozen=True, tag="PullOpen"):
 
 
 class CoarseMeans(Message, frozen=True, tag="CoarseMeans"):
-    """The means of the pulls just made, in `steps` from 0 to 1 (packed), or exact where noise is no excuse."""
+    """The means of the pulls just made: rounded to `steps` steps from 0 to 1 (packed), or exact if without noise."""
 
     steps: int
     packed: Packed | None
     exact: Reals | None
 
     def means(self) -> Reals:
-        """The means, as far as they were told."""
+        """The means, rounded or exact."""
         if self.packed is None:
             return np.empty(0) if self.exact is None else self.exact
         return self.packed.unpack() / self.steps
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
-    """The envelope of a question: what was told since the last one, and last the question itself."""
+    """A request to one agent: the messages since the last one; the last of them is the question."""
 
     agent: int
     number: int
@@ -223,7 +223,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
-    """The envelope of an answer; `pulls` is for the ledger only."""
+    """The reply of one agent; `pulls` is the number of pulls made for it."""
 
     agent: int
     number: int

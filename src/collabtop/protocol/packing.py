@@ -1,4 +1,4 @@
-"""Whole numbers packed into as many bits each as their largest value needs."""
+"""Packs whole numbers with as many bits each as the largest possible value needs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-_WIDEST = 62
-"""Bits of the largest number that 64-bit arithmetic can hold with room to spare."""
+_MAX_WIDTH = 62
+"""The widest numbers, in bits, that 64-bit arithmetic handles safely."""
 
 
 class Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whole numbers from 0 to 2^width - 1, one after the other in `data`; `count` and `width` both sides know.
+    """Whole numbers from 0 to 2^width - 1, packed in `data`; both sides know `count` and `width`.
 
     >>> packed = Packed.of(np.array([3, 0, 7]), largest=7)
     >>> packed.width, len(packed.data), packed.bits
@@ -25,9 +25,9 @@ class Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     data: bytes
 
     def __post_init__(self) -> None:
-        # What comes over a wire may lie about its size: nothing is unpacked that was not sent.
-        if not 1 <= self.width <= _WIDEST or self.count < 0 or len(self.data) != -(-self.count * self.width // 8):
-            raise ValueError("packed numbers of another size than they say")
+        # The sender may state a wrong size, so it is checked before anything is unpacked.
+        if not 1 <= self.width <= _MAX_WIDTH or self.count < 0 or len(self.data) != -(-self.count * self.width // 8):
+            raise ValueError("the size of packed numbers does not match their count and width")
 
     @classmethod
     def of(cls, numbers: NDArray[np.int64], largest: int) -> Packed:
@@ -46,5 +46,5 @@ class Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def bits(self) -> int:
-        """What the numbers take; filling up the last byte is the transport's."""
+        """Bits of the numbers, without the padding of the last byte."""
         return self.count * self.width

@@ -1,4 +1,4 @@
-"""What every agent gets before a run."""
+"""The setup of a run, which every agent gets before it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collabtop.problem import Problem
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """What an agent gets before the run: the problem, the seed, and whether rewards are mirrored."""
+    """The data an agent needs before the run: the problem, the seed, and whether rewards are mirrored."""
 
     problem: Problem
     seed: int
     mirrored: bool = False
-    """Search for the worst arms instead: a reward x counts as 1 - x."""
+    """Search for the worst arms: a reward x counts as 1 - x."""
     algorithm: str = ""
     options: dict[str, Any] = {}
-    """What runs, so that a site can tell beforehand what it will be asked."""
+    """Options of the algorithm, so that a site can check the requests in advance."""

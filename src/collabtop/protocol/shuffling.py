@@ -1,4 +1,4 @@
-"""The shuffle that deals arms to agents: one seed says it all, and no hand is larger than another by two."""
+"""The shuffle that deals arms to agents: determined by one seed, with hand sizes that differ by at most one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collabtop.protocol.messages import Ints
 
 
 def hand(seed: int, n: int, agents: int, agent: int) -> Ints:
-    """The arms that the shuffle with that seed deals to one agent, in random order.
+    """The arms that the shuffle with this seed deals to one agent, in random order.
 
     >>> sorted(arm for agent in range(3) for arm in hand(seed=1, n=7, agents=3, agent=agent).tolist())
     [0, 1, 2, 3, 4, 5, 6]
@@ -18,7 +18,7 @@ def hand(seed: int, n: int, agents: int, agent: int) -> Ints:
     return _shuffled(seed, n)[agent::agents]
 
 
-# Agents of one process share the shuffle.
+# All agents of a process share the shuffle.
 @lru_cache(maxsize=1)
 def _shuffled(seed: int, n: int) -> Ints:
     order = np.random.Generator(np.random.PCG64(seed)).permutation(n)

@@ -13,7 +13,7 @@ import numpy as np
 
 from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Ints, Reals
-from collabtop.arms.calls import Try
+from collabtop.arms.calls import PullAttempt
 from collabtop.errors import FileError
 from collabtop.events import Event, OnEvent, PullFailed, PullsMade
 from collabtop.runlog.format import AgentState, Record, Rewards, Sums
@@ -134,30 +134,30 @@ class RewardRecorder:
 
     # -- rewards one by one
 
-    def recall(self, call: Try, most: int) -> Reals:
+    def recall(self, attempt: PullAttempt, limit: int) -> Reals:
         """The recorded rewards from this pull on."""
-        arms, rewards = self._rewards.get(call.agent, (_NOTHING, _NOTHING))
-        span = slice(call.number, call.number + most)
+        arms, rewards = self._rewards.get(attempt.agent, (_NOTHING, _NOTHING))
+        span = slice(attempt.number, attempt.number + limit)
         if not len(rewards[span]):
             return _NOTHING
-        if (arms[span] != call.arm).any():
+        if (arms[span] != attempt.arm).any():
             raise FileError(
-                f"the checkpoint does not fit this run: pull {call.number} of agent {call.agent} is of a different "
-                "candidate there"
+                f"the checkpoint does not fit this run: pull {attempt.number} of agent {attempt.agent} is of a "
+                "different candidate there"
             )
-        self._count_failed(call.arm, rewards[span])
-        self.publish(PullsMade(call.agent, len(rewards[span]), recalled=True))
+        self._count_failed(attempt.arm, rewards[span])
+        self.publish(PullsMade(attempt.agent, len(rewards[span]), recalled=True))
         return rewards[span]
 
-    def keep(self, call: Try, rewards: Reals) -> None:
+    def keep(self, attempt: PullAttempt, rewards: Reals) -> None:
         """Record rewards just drawn; they are written after a moment, or when there are many."""
-        self._count_failed(call.arm, rewards)
-        buffer = self._buffers.get(call.agent)
+        self._count_failed(attempt.arm, rewards)
+        buffer = self._buffers.get(attempt.agent)
         if buffer is None:
-            buffer = self._buffers[call.agent] = _Buffer(call.number)
-        buffer.add(call.arm, rewards)
-        if buffer.pulls >= _PULLS or monotonic() - self._written.get(call.agent, 0.0) >= _SECONDS:
-            self.flush(call.agent)
+            buffer = self._buffers[attempt.agent] = _Buffer(attempt.number)
+        buffer.add(attempt.arm, rewards)
+        if buffer.pulls >= _PULLS or monotonic() - self._written.get(attempt.agent, 0.0) >= _SECONDS:
+            self.flush(attempt.agent)
 
     def flush(self, agent: int) -> None:
         """Write what an agent drew and was not written yet."""
@@ -170,12 +170,12 @@ class RewardRecorder:
         self._written[agent] = monotonic()
         self.publish(PullsMade(agent, buffer.pulls, recalled=False))
 
-    def note_failure(self, call: Try, label: str, what: str, *, again: bool) -> None:
+    def note_failure(self, attempt: PullAttempt, label: str, error: str, *, again: bool) -> None:
         """Count a failed attempt."""
         if again:
             with self._lock:
                 self.retries += 1
-        self.publish(PullFailed(call.agent, label, call.attempt, what, again))
+        self.publish(PullFailed(attempt.agent, label, attempt.retries, error, again))
 
     def _count_failed(self, arm: int, rewards: Reals) -> None:
         # Summing is faster than testing each, and usually none is NaN.
@@ -190,12 +190,12 @@ class RewardRecorder:
         """Pull arms that return sums, or return the recorded sums."""
         if self._sink is None and self._on_event is None and not self._sums:
             return source.pull(arms, times, draws)
-        logged = self._sums.get((draws.agent, draws.made))
+        logged = self._sums.get((draws.agent, draws.pulls_made))
         if logged is None:
             sums = source.pull(arms, times, draws)
             if self._sink is not None:
                 self._sink.note_time()
-                self._sink.append(Sums.pack(draws.agent, draws.made, arms, times, sums, draws.bulk))
+                self._sink.append(Sums.pack(draws.agent, draws.pulls_made, arms, times, sums, draws.bulk))
         else:
             sums = _logged_sums(logged, source, arms, times, draws)
         pulls = int(np.broadcast_to(times, arms.shape).sum())

@@ -1,4 +1,4 @@
-"""Agents as plain objects in this process, one after the other: fast, and the same on every machine."""
+"""The local team: agents in this process, which answer one after the other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LocalTeam(Team):
     """
 
     def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
-        """Make the agents."""
+        """Create the agents."""
         self._members = [Agent(number, arms, setup, recorder) for number in range(setup.problem.agents)]
 
     def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
@@ -30,5 +30,5 @@ class LocalTeam(Team):
         return [self._members[request.agent].answer(request) for request in requests]
 
     def observed(self) -> Sequence[Batch]:
-        """Every batch of pulls, agent by agent."""
-        return [batch for agent in self._members for batch in agent.seen]
+        """All batches of pulls, agent by agent."""
+        return [batch for agent in self._members for batch in agent.batches]

@@ -1,4 +1,4 @@
-"""A team that logs every exchange of another team, and the exchanges as log records."""
+"""A wrapper that logs every exchange of a team, and the conversion of exchanges to log records."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from collabtop.runlog.recorder import RewardRecorder
 
 
 class LoggingTeam(Team):
-    """Logs every exchange of the team it wraps; in a resumed run it checks that each one comes out as before."""
+    """Logs every exchange of the team that it wraps. In a resumed run, it checks that each one matches the log."""
 
     def __init__(self, team: Team, log: RunLog) -> None:
         self._team, self._log = team, log
         self._logged = {record.number: record for record in log.records if isinstance(record, Exchange)}
         self.tolerates_loss = team.tolerates_loss
-        if team.agents_outlive_run:  # an agent that has continued from an answer we forgot cannot go back
+        if team.agents_outlive_run:  # an agent that has gone past an answer we lost cannot go back
             log.seconds_at_risk = 0.0
 
     def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
@@ -31,7 +31,7 @@ class LoggingTeam(Team):
         self._team.open(arms, setup, recorder)
 
     def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
-        """Deliver, and return when the exchange is on disk."""
+        """Deliver the requests, and return when the exchange is on disk."""
         logged = self._logged.get(requests[0].number) if requests else None
         if logged is not None and self._team.agents_outlive_run:
             replies: Sequence[Reply] = replies_in(logged)
@@ -43,8 +43,8 @@ class LoggingTeam(Team):
             self._log.append(record, sync=True)
         elif logged != record:
             raise FileError(
-                f"checkpoint {str(self._log.path)!r} does not fit this run: exchange {record.number} came out "
-                "differently, so the arms or this program have changed"
+                f"checkpoint {str(self._log.path)!r} does not fit this run: exchange {record.number} differs from the "
+                "logged one, so the arms or this program have changed"
             )
         return replies
 
@@ -57,16 +57,16 @@ class LoggingTeam(Team):
         self._team.close()
 
     def observed(self) -> Sequence[Batch] | None:
-        """What the agents of the team pulled."""
+        """All batches of pulls that the team observed."""
         return self._team.observed()
 
     def transport_stats(self) -> TransportStats:
-        """What the team's transport has cost."""
+        """The transport statistics of the team."""
         return self._team.transport_stats()
 
 
 def as_record(requests: Sequence[Request], replies: Sequence[Reply]) -> Exchange:
-    """An exchange as it is written down: every message once, however many agents got it."""
+    """An exchange as a log record, in which a message to several agents is stored once."""
     messages = _Messages()
     return Exchange(
         requests[0].number if requests else 0,
@@ -77,7 +77,7 @@ def as_record(requests: Sequence[Request], replies: Sequence[Reply]) -> Exchange
 
 
 def requests_in(record: Exchange) -> list[Request]:
-    """The requests of an exchange that was written down."""
+    """The requests of a logged exchange."""
     messages = [wire.decode(data) for data in record.messages]
     return [
         Request(agent, record.number, tuple(messages[index] for index in indices)) for agent, indices in record.requests
@@ -85,13 +85,13 @@ def requests_in(record: Exchange) -> list[Request]:
 
 
 def replies_in(record: Exchange) -> list[Reply]:
-    """The replies of an exchange that was written down."""
+    """The replies of a logged exchange."""
     answers = {index: wire.decode(record.messages[index]) for _, _, index in record.replies}
     return [Reply(agent, record.number, pulls, answers[index]) for agent, pulls, index in record.replies]
 
 
 class _Messages:
-    """Messages as bytes, each once."""
+    """Encoded messages, each of them once."""
 
     def __init__(self) -> None:
         self.data: list[bytes] = []

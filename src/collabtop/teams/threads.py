@@ -1,4 +1,4 @@
-"""Agents in this process, a thread each: they pull really in parallel while their functions wait for something."""
+"""The threads team: agents in this process, one thread each, for pulls that wait for I/O."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from typing import Protocol
 
 from collabtop.arms import Arms
-from collabtop.arms.draws import Halted
+from collabtop.arms.draws import AgentHalted
 from collabtop.coordination.team import Batch, Team
 from collabtop.protocol.agent import Agent
 from collabtop.protocol.messages import Reply, Request
@@ -17,15 +17,15 @@ from collabtop.protocol.setup import Setup
 from collabtop.runlog.recorder import RewardRecorder
 
 _GRACE = 1.0
-"""Seconds that pulls under way get to finish when somebody wants to stop."""
+"""Seconds that current pulls get to finish when the user stops the run."""
 
 
 class ThreadsTeam(Team):
-    """Agents in parallel, one thread an agent (`team="threads"`): for functions that wait for I/O, or `async` ones.
+    """Agents in parallel, one thread each (`team="threads"`): for functions that wait for I/O, or are `async`.
 
-    Results are those of the local team, for the same seed. When a pull fails for good, the other agents
-    finish the pull they are at (it may have cost money) and the error is raised then. At Ctrl-C they get a
-    second for it.
+    Results are the same as on the local team with the same seed. If a pull fails and is not retried, the
+    error is raised after the other agents have finished their current pull, which may have cost money. After
+    Ctrl-C they have one second to do so.
 
     >>> import collabtop as ct
     >>> arms = ct.BernoulliArms([0.9, 0.5])
@@ -34,12 +34,12 @@ class ThreadsTeam(Team):
     """
 
     def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
-        """Make the agents, and a thread for each."""
+        """Create the agents, and a thread for each."""
         self._members = [Agent(number, arms, setup, recorder) for number in range(setup.problem.agents)]
         self._threads = [AgentThread(agent) for agent in self._members]
 
     def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
-        """Let all agents answer at once."""
+        """Let all agents answer in parallel."""
         pending = [self._threads[request.agent].ask(request) for request in requests]
         try:
             finished, _ = wait(pending, return_when=FIRST_EXCEPTION)
@@ -50,15 +50,15 @@ class ThreadsTeam(Team):
             self._halt()
             wait(pending, timeout=_GRACE)
             raise
-        # An agent that was only told to stop is not what went wrong.
+        # An agent that was only asked to stop is not the cause.
         errors = [error for future in pending if (error := future.exception()) is not None]
         for error in errors:
-            if not isinstance(error, Halted):
+            if not isinstance(error, AgentHalted):
                 raise error
         return [future.result() for future in pending]
 
     def close(self) -> None:
-        """End the threads; one whose function hangs is left to it, and does not keep the process alive."""
+        """End the threads, except those whose function hangs: being daemons, they do not keep the process alive."""
         self._halt()
         for thread in self._threads:
             thread.end()
@@ -66,8 +66,8 @@ class ThreadsTeam(Team):
             thread.join(timeout=0 if thread.is_busy else None)
 
     def observed(self) -> Sequence[Batch]:
-        """Every batch of pulls, agent by agent."""
-        return [batch for agent in self._members for batch in agent.seen]
+        """All batches of pulls, agent by agent."""
+        return [batch for agent in self._members for batch in agent.batches]
 
     def _halt(self) -> None:
         for agent in self._members:
@@ -75,7 +75,7 @@ class ThreadsTeam(Team):
 
 
 class _Answering(Protocol):
-    """An agent, or what stands before one."""
+    """An agent, or a wrapper of one."""
 
     @property
     def number(self) -> int: ...
@@ -84,29 +84,29 @@ class _Answering(Protocol):
 
 
 class AgentThread(threading.Thread):
-    """Answers one agent's requests, one after the other. A daemon: a hanging function must not hold up the exit."""
+    """Answers the requests of one agent in order. It is a daemon, so a function that hangs does not block the exit."""
 
     def __init__(self, agent: _Answering) -> None:
         super().__init__(name=f"collabtop agent {agent.number}", daemon=True)
         self._agent = agent
-        self._inbox: SimpleQueue[tuple[Request, Future[Reply]] | None] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[Request, Future[Reply]] | None] = SimpleQueue()
         self.is_busy = False
         self.start()
 
     def ask(self, request: Request) -> Future[Reply]:
-        """Let the agent answer when it is its turn."""
+        """Queue a request, and return the future of its reply."""
         future: Future[Reply] = Future()
         self.is_busy = True
-        self._inbox.put((request, future))
+        self._queue.put((request, future))
         return future
 
     def end(self) -> None:
-        """End the thread when all that was asked is answered."""
-        self._inbox.put(None)
+        """End the thread once all queued requests are answered."""
+        self._queue.put(None)
 
     def run(self) -> None:
-        """Answer until `end`."""
-        while (job := self._inbox.get()) is not None:
+        """Answer requests until `end` is called."""
+        while (job := self._queue.get()) is not None:
             request, future = job
             try:
                 reply = self._agent.answer(request)

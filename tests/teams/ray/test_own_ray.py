@@ -1,4 +1,4 @@
-"""A Ray of our own: started for a run and ended with it, whatever the end, and nothing is left behind."""
+"""A private Ray is started for a run and shut down with it, however the run ends, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ except ct.PullError as error:
 assert not any(name.startswith(("RAY_AUTH", "RAY_USAGE")) for name in os.environ)
 """
 
-THEN_ANOTHER_WITHOUT_A_TOKEN = """
+THEN_A_CLUSTER_WITHOUT_A_TOKEN = """
 import ray
 ct.identify([0.2, 0.9], 1, pull=score, agents=2, horizon=40, seed=1, team=ct.RayTeam(hosts=1))
 os.environ["RAY_AUTH_MODE"] = "disabled"
@@ -58,14 +58,14 @@ ct.identify([0.5, 0.9], 1, pull=score, agents=2, horizon=40, seed=1, team=ct.Ray
 
 @pytest.fixture
 def home(tmp_path):
-    """A home folder and a folder for temporary files, of which a test sees what was put there."""
+    """An empty home folder, in which a test sees what was written."""
     (tmp_path / "home").mkdir()
     return tmp_path / "home"
 
 
 @pytest.fixture
 def temporary():
-    folder = Path("/tmp") / f"cttest{os.getpid()}"  # short: names of sockets are limited
+    folder = Path("/tmp") / f"cttest{os.getpid()}"  # short, since the length of socket paths is limited
     folder.mkdir()
     yield folder
     left = list(folder.iterdir())
@@ -87,8 +87,8 @@ def started(script, home, temporary):
 
 
 def of_session(leader):
-    """Processes that this session's programs started, as far as they still run."""
-    found = []
+    """Running processes of a session."""
+    processes = []
     for path in Path("/proc").iterdir():
         if path.name.isdigit():
             try:
@@ -96,8 +96,8 @@ def of_session(leader):
             except OSError:
                 continue
             if int(fields[3]) == leader and fields[0] != "Z":
-                found.append((int(path.name), (path / "cmdline").read_bytes()))
-    return found
+                processes.append((int(path.name), (path / "cmdline").read_bytes()))
+    return processes
 
 
 def check_nothing_is_left(process, home, temporary):
@@ -106,7 +106,7 @@ def check_nothing_is_left(process, home, temporary):
         time.sleep(0.1)
     assert left == []
     assert list(temporary.iterdir()) == []
-    assert list(home.iterdir()) == []  # where Ray would put a token that all can read
+    assert list(home.iterdir()) == []  # where Ray would write a token that all users can read
     assert not [line for line in Path("/proc/net/unix").read_text().splitlines() if str(temporary) in line]
 
 
@@ -119,12 +119,12 @@ def test_after_success_and_after_an_error_nothing_is_left(home, temporary):
 
 
 @pytest.mark.slow
-def test_a_process_that_had_one_of_our_own_is_told_why_it_cannot_use_one_without_a_token(home, temporary):
-    process = started(THEN_ANOTHER_WITHOUT_A_TOKEN, home, temporary)
+def test_after_a_private_ray_the_error_explains_why_a_cluster_without_a_token_fails(home, temporary):
+    process = started(THEN_A_CLUSTER_WITHOUT_A_TOKEN, home, temporary)
     out, _ = process.communicate(timeout=300)
-    shutil.rmtree(temporary / "ray")  # the other one's
+    shutil.rmtree(temporary / "ray")  # of the second Ray
     assert "could not be started on Ray: The actor is dead because" in out
-    assert "Ray keeps asking for that one's token: use the cluster from a fresh process" in out
+    assert "it keeps requiring that Ray's token: use the cluster from a new process" in out
 
 
 @pytest.mark.slow
@@ -135,7 +135,7 @@ def test_after_an_interrupt_nothing_is_left(home, temporary):
     while not any(b"ray::AgentHost.answer" in line for _, line in of_session(process.pid)):
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     began = time.monotonic()
     _, err = process.communicate(timeout=60)
     assert time.monotonic() - began < 10
@@ -144,21 +144,21 @@ def test_after_an_interrupt_nothing_is_left(home, temporary):
     check_nothing_is_left(process, home, temporary)
 
 
-def test_without_the_extra_one_line_says_what_to_install(monkeypatch, tmp_path):
+def test_without_the_extra_one_line_states_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "ray", None)
-    arms, said = ct.BernoulliArms([0.9, 0.1]), r"^team 'ray' needs ray, .*: pip install 'collabtop\[ray\]'$"
+    arms, message = ct.BernoulliArms([0.9, 0.1]), r"^team 'ray' needs ray, .*: pip install 'collabtop\[ray\]'$"
     for ask in (
         lambda: ct.RayTeam(hosts=2),
         lambda: ct.identify(arms, 1, agents=2, horizon=40, team="ray", checkpoint=tmp_path / "log"),
         lambda: ct.Study(arms=arms, algorithms="kzz", agents=2, horizon=40).run(team="ray"),
     ):
-        with pytest.raises(ct.InputError, match=said):
+        with pytest.raises(ct.InputError, match=message):
             ask()
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"hosts": 0}, "hosts is 0, but a whole number of at least 1 is needed"),
         ({"hosts": 2, "agents_per_host": 5}, "give hosts or agents_per_host, not both"),
@@ -166,10 +166,12 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch, tmp_path):
         ({"resources": {}}, "resources is empty"),
         ({"resources": {"GPU": -1}}, "resources has -1 of 'GPU', but a positive number is needed"),
         ({"max_concurrent_pulls": 0}, "max_concurrent_pulls is 0"),
+        ({"heartbeat": 0}, "heartbeat is 0, but a positive number of seconds is needed"),
         ({"silence": 0}, "silence is 0, but a positive number of seconds is needed"),
         ({"recoveries": -1}, "recoveries is -1, but a whole number of at least 0 is needed"),
     ],
 )
-def test_wrong_arguments_are_refused_before_anything_starts(arguments, said):
-    with pytest.raises(ct.InputError, match=said):
+def test_wrong_arguments_are_rejected_before_anything_starts(arguments, message):
+    with pytest.raises(ct.InputError, match=message) as caught:
         ct.RayTeam(**arguments)
+    assert caught.value.argument == next(iter(arguments))

@@ -1,4 +1,4 @@
-"""Hosts that are killed, lost with their node, or frozen: the run ends with the undisturbed answer and ledger."""
+"""After hosts are killed, lost with their node, or frozen, the answer and ledger are those of an undisturbed run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Counted:
 
     def __call__(self, mean, rng):
         first = rng.random()
-        with open(self.path, "ab", buffering=0) as file:  # noqa: PTH123  (its name is a text: it travels)
+        with open(self.path, "ab", buffering=0) as file:  # noqa: PTH123  (the path is a string, so that it can be pickled)
             file.write(f"{first!r}\n".encode())
         time.sleep(self.seconds)
         return first < mean
@@ -45,54 +45,57 @@ def run(pull, team, **more):
 
 
 def after(pulls, team, harm):
-    """An `on_event` that does harm once, when so many pulls were told: the agents are in the middle of pulling."""
-    told = 0
+    """An `on_event` that calls `harm` once, after this many pulls, while the agents are pulling."""
+    total = 0
 
     def on_event(event):
-        nonlocal told
+        nonlocal total
         if isinstance(event, PullsMade):
-            before, told = told, told + event.pulls
-            if before < pulls <= told:
+            before, total = total, total + event.pulls
+            if before < pulls <= total:
                 harm(team.whereabouts()[0])
 
     return on_event
 
 
 def disturbed(harm, tmp_path, **settings):
-    """A run that is harmed in the middle of a pull: its result, its function, seconds, and the records it kept."""
-    pull, team = Counted(tmp_path / "calls"), ct.RayTeam(**{"hosts": 3, "beat": 0.1, **settings})
+    """A run with a fault in the middle of a pull: its result, its function, and its duration."""
+    pull, team = Counted(tmp_path / "calls"), ct.RayTeam(**{"hosts": 3, "heartbeat": 0.1, **settings})
     began = time.monotonic()
     result = run(pull, team, checkpoint=tmp_path / "run.ctlog", on_event=after(60, team, harm))
     return result, pull, time.monotonic() - began
+
+
+def recorded_pulls(path):
+    return sum(record.pulls for record in read_log(path) if isinstance(record, Rewards))
 
 
 def check_undisturbed(result, pull, tmp_path, *, paid_twice):
     plain = run(Counted(tmp_path / "undisturbed", seconds=0), "local")
     assert (result, result.ledger) == (plain, plain.ledger)
     assert 0 < result.ledger.transport.repeats <= AGENTS
-    kept = [it for it in read_log(tmp_path / "run.ctlog") if isinstance(it, Rewards)]
-    assert sum(len(it.rewards) // 8 for it in kept) == plain.pulls
+    assert recorded_pulls(tmp_path / "run.ctlog") == plain.pulls
     calls = pull.calls()
     assert len(set(calls)) == plain.pulls
-    assert len(calls) - plain.pulls <= paid_twice  # only what was never reported is pulled again
+    assert len(calls) - plain.pulls <= paid_twice  # only pulls that were never reported are repeated
 
 
-def test_a_host_killed_in_the_middle_of_a_pull_is_made_up_for(tmp_path):
+def test_a_host_killed_in_the_middle_of_a_pull_is_replaced(tmp_path):
     def kill(host):
         os.kill(host[1], signal.SIGKILL)
 
     result, pull, seconds = disturbed(kill, tmp_path)
-    # Two agents were lost, each with what it drew since the last sign of life.
+    # Two agents were lost, each with what it drew since the last heartbeat.
     check_undisturbed(result, pull, tmp_path, paid_twice=2 * 12)
     assert seconds < 30
-    notes = [it for it in read_log(tmp_path / "run.ctlog") if isinstance(it, AgentStatus)]
-    assert (notes[0].state, len(notes[0].agents)) == ("away", 2)
-    assert sorted(agent for it in notes[1:] for agent in it.agents) == notes[0].agents  # all came back
-    assert {it.state for it in notes[1:]} == {"here"}
+    away, *back = [record for record in read_log(tmp_path / "run.ctlog") if isinstance(record, AgentStatus)]
+    assert (away.state, len(away.agents)) == ("away", 2)
+    assert sorted(agent for record in back for agent in record.agents) == away.agents
+    assert {record.state for record in back} == {"here"}
 
 
-def test_a_node_killed_in_the_middle_of_a_round_is_made_up_for(tmp_path, three_nodes):
-    pull, team = Counted(tmp_path / "calls", seconds=0.1), ct.RayTeam(hosts=3, beat=0.1, silence=5)
+def test_a_node_killed_in_the_middle_of_a_round_is_replaced(tmp_path, three_nodes):
+    pull, team = Counted(tmp_path / "calls", seconds=0.1), ct.RayTeam(hosts=3, heartbeat=0.1, silence=5)
 
     def kill(_):
         named = [re.search(r"\((\w+)\)", node).group(1) for node, _, _ in team.whereabouts()]
@@ -107,7 +110,7 @@ def test_a_node_killed_in_the_middle_of_a_round_is_made_up_for(tmp_path, three_n
     assert time.monotonic() - began < 40
 
 
-def test_a_frozen_host_is_noticed_within_the_stated_silence_and_made_up_for(tmp_path):
+def test_a_frozen_host_is_noticed_after_the_stated_silence_and_replaced(tmp_path):
     frozen = []
 
     def freeze(host):
@@ -124,9 +127,9 @@ def test_a_frozen_host_is_noticed_within_the_stated_silence_and_made_up_for(tmp_
     assert 4 < seconds < 30
 
 
-def test_a_slow_pull_is_not_taken_for_a_frozen_host(tmp_path):
+def test_a_slow_pull_does_not_count_as_a_frozen_host(tmp_path):
     pull = Counted(tmp_path / "calls", seconds=2.5)
-    team = ct.RayTeam(hosts=2, beat=0.1, silence=2)
+    team = ct.RayTeam(hosts=2, heartbeat=0.1, silence=2)
     result = ct.identify(MEANS[:2], 1, pull=pull, agents=2, horizon=2, algorithm="uniform", seed=5, team=team)
     assert len(pull.calls()) == result.pulls == 4
     assert result.ledger.transport.repeats == 0
@@ -141,7 +144,7 @@ class LosesAHostEveryTime(ct.RayTeam):
 
 
 @pytest.mark.parametrize("algorithm", ["collab-top-iid", pytest.param("frugal-top-noniid", marks=pytest.mark.long)])
-def test_simulated_agents_are_drawn_again_however_many_hosts_are_lost(algorithm):
+def test_simulated_rewards_are_drawn_again_after_any_number_of_losses(algorithm):
     arms = ct.BernoulliArms(np.linspace(0.2, 0.8, 12))
     asked = {"agents": 5, "horizon": 600, "algorithm": algorithm, "seed": 3}
     events = []
@@ -149,31 +152,31 @@ def test_simulated_agents_are_drawn_again_however_many_hosts_are_lost(algorithm)
     local = ct.identify(arms, 2, **asked)
     assert (ray, ray.ledger) == (local, local.ledger)
     assert ray.ledger.transport.repeats > 0
-    assert sum(it.pulls for it in events if isinstance(it, PullsMade)) == local.pulls  # each told once
+    assert sum(event.pulls for event in events if isinstance(event, PullsMade)) == local.pulls
 
 
-class RestartedBehindOurBack(ct.RayTeam):
-    """Before the second exchange a host becomes what Ray would make of it by a restart: one without agents."""
+class RestartedByRay(ct.RayTeam):
+    """Before the second exchange, one host is replaced by one without agents, as after a restart by Ray."""
 
     def deliver(self, requests):
         if requests[0].number == 2:
-            host = self._crew._hosts[0]
-            self._crew._ray.kill(host.actor)
-            host.actor = self._crew._start_another().actor
+            host = self._pool._hosts[0]
+            self._pool._ray.kill(host.actor)
+            host.actor = self._pool._start_another().actor
         return super().deliver(requests)
 
 
-def test_an_empty_host_never_passes_for_the_one_that_was_there():
+def test_a_restarted_host_does_not_count_as_the_earlier_one():
     arms = ct.BernoulliArms(np.linspace(0.2, 0.8, 12))
     asked = {"agents": 4, "horizon": 600, "algorithm": "collab-top-iid", "seed": 3}
-    ray = ct.identify(arms, 2, team=RestartedBehindOurBack(hosts=2), **asked)
+    ray = ct.identify(arms, 2, team=RestartedByRay(hosts=2), **asked)
     local = ct.identify(arms, 2, **asked)
     assert (ray, ray.ledger) == (local, local.ledger)
     assert ray.ledger.transport.repeats == 2
 
 
 def ends_its_process(candidate, rng):
-    time.sleep(0.3 if candidate == "poison" else 0.03)  # what was drawn before it is reported
+    time.sleep(0.3 if candidate == "poison" else 0.03)  # so that earlier pulls are reported
     if candidate == "poison":
         os._exit(1)
     return 0.5
@@ -183,15 +186,17 @@ def fine(candidate, rng):
     return 0.5
 
 
-def test_a_pull_that_ends_every_host_is_given_up_and_the_log_goes_on(tmp_path):
+def test_a_pull_that_ends_every_host_stops_the_run_which_can_be_resumed(tmp_path):
     path = tmp_path / "run.ctlog"
     asked = {"agents": 2, "horizon": 8, "algorithm": "uniform", "seed": 1}
-    said = r"agent \d( and 1 others)? on node .*, process \d+, was lost while answering request 1 \(Pull\): its host is"
-    team = ct.RayTeam(hosts=2, beat=0.1, recoveries=1)
-    with pytest.raises(ct.AgentLostError, match=said) as caught:
+    message = (
+        r"agent \d( and 1 others)? on node .*, process \d+, was lost while answering request 1 \(Pull\): its host is"
+    )
+    team = ct.RayTeam(hosts=2, heartbeat=0.1, recoveries=1)
+    with pytest.raises(ct.AgentLostError, match=message) as caught:
         ct.identify(["good", "poison"], 1, pull=ends_its_process, team=team, checkpoint=path, **asked)
     assert caught.value.agent in (0, 1)
     assert caught.value.node
-    assert sum(len(it.rewards) // 8 for it in read_log(path) if isinstance(it, Rewards)) == 2 * 4
+    assert recorded_pulls(path) == 2 * 4
     plain = ct.identify(["good", "poison"], 1, pull=fine, **asked)
     assert ct.resume(path, pull=fine) == plain

@@ -1,4 +1,4 @@
-"""A host of agents by itself, without a cluster: bytes in, bytes out, and no answer from a life that is over."""
+"""A host without a cluster: it takes and returns bytes, and never answers for an earlier epoch."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ def make_host(arms, *, recorded=True, watched=True):
     host = AgentHost(
         [], encode(Setup(PROBLEM, seed=3)), encode(HostOptions(4, ReportOptions(rewards=recorded, events=watched)))
     )
-    host.equip(arms)
+    host.set_arms(arms)
     return host
 
 
-def adopt(host, agents, requests=(), records=()):
-    return from_bytes(host.adopt(to_bytes(RestoreAgents(agents, pack_shared(requests), list(records)))), AgentsRestored)
+def restore(host, agents, requests=(), records=()):
+    message = RestoreAgents(agents, pack_shared(requests), list(records))
+    return from_bytes(host.restore(to_bytes(message)), AgentsRestored)
 
 
 def ask(number, times=3, agents=(0, 1), epochs=(0, 0)):
@@ -42,19 +43,19 @@ def answers(host, requests):
     return from_bytes(host.answer(pack_shared(requests)), Answers)
 
 
-def test_a_host_that_was_born_again_has_no_agents_and_says_so():
+def test_a_restarted_host_reports_that_it_has_no_agents():
     host = make_host(ct.BernoulliArms([0.9, 0.1]))
-    said = answers(host, ask(1))
-    assert (said.replies, said.forgotten) == ([], [0, 1])
+    message = answers(host, ask(1))
+    assert (message.replies, message.forgotten) == ([], [0, 1])
 
 
-def test_an_agent_of_another_epoch_is_no_agent():
+def test_an_agent_of_a_different_epoch_does_not_answer():
     host = make_host(ct.BernoulliArms([0.9, 0.1]))
-    adopt(host, [(0, 0), (1, 4)])
-    said = answers(host, ask(1))
-    assert [it.agent for it in said.replies] == [0]
-    assert said.forgotten == [1]
-    assert [it.epoch for it in answers(host, ask(1, epochs=(0, 4))).replies] == [0, 4]
+    restore(host, [(0, 0), (1, 4)])
+    message = answers(host, ask(1))
+    assert [reply.agent for reply in message.replies] == [0]
+    assert message.forgotten == [1]
+    assert [reply.epoch for reply in answers(host, ask(1, epochs=(0, 4))).replies] == [0, 4]
 
 
 def random_reward(candidate, rng):
@@ -62,58 +63,59 @@ def random_reward(candidate, rng):
 
 
 @pytest.mark.parametrize("arms", [ct.BernoulliArms([0.9, 0.1]), ct.FunctionArms(["a", "b"], random_reward)])
-def test_a_rebuilt_agent_says_what_it_said_and_goes_on_as_it_would_have(arms):
+def test_a_rebuilt_agent_repeats_its_replies_and_continues_as_before(arms):
     first = make_host(arms)
-    adopt(first, [(0, 0), (1, 0)])
-    before, items = [], []
+    restore(first, [(0, 0), (1, 0)])
+    digests, items = [], []
     for number in (1, 2):
-        said = answers(first, ask(number))
-        before += [digest_of(it) for it in said.replies if it.agent == 1]
-        items += said.items
-    known = [it for it in items if isinstance(it, Rewards) and it.agent == 1]
+        message = answers(first, ask(number))
+        digests += [digest_of(reply) for reply in message.replies if reply.agent == 1]
+        items += message.items
+    records = [item for item in items if isinstance(item, Rewards) and item.agent == 1]
     second = make_host(arms)
-    again = [request for number in (1, 2) for request in ask(number, agents=[1], epochs=(0, 1))]
-    assert adopt(second, [(1, 1)], again, known).said == {1: before}
+    repeated = [request for number in (1, 2) for request in ask(number, agents=[1], epochs=(0, 1))]
+    assert restore(second, [(1, 1)], repeated, records).digests == {1: digests}
     undisturbed = answers(first, ask(3)).replies[1]
     rebuilt = answers(second, ask(3, agents=[1], epochs=(0, 1))).replies[0]
     assert rebuilt == msgspec.structs.replace(undisturbed, epoch=1)
 
 
 class RebuiltEveryTime(ct.Team):
-    """All agents are lost before every exchange, and rebuilt in a new host from what is known of them."""
+    """All agents are lost before every exchange, and rebuilt in a new host from their history."""
 
     def open(self, arms, setup, recorder):
         self.agents = setup.problem.agents
         self._arms, self._setup = arms, msgspec.msgpack.encode(setup)
-        self._book = AgentHistory(self.agents)
-        self._inbox = ReportSink(recorder, self.agents, repeatable=arms.repeatable)
+        self._history = AgentHistory(self.agents)
+        self._reports = ReportSink(recorder, self.agents, repeatable=arms.repeatable)
 
     def deliver(self, requests):
         agents = range(self.agents)
         for agent in agents:
-            self._book.lose(agent)
-            self._inbox.begin_life(agent)
+            self._history.begin_epoch(agent)
+            self._reports.begin_epoch(agent)
         options = msgspec.msgpack.encode(HostOptions(1, ReportOptions(rewards=True, events=True)))
         host = AgentHost([], self._setup, options)
-        host.equip(self._arms)
-        lives = [(agent, self._book.epochs[agent]) for agent in agents]
-        history = [it for agent in agents for it in self._book.answered_requests(agent)]
-        adopted = adopt(host, lives, history, [it for agent in agents for it in self._inbox.records[agent]])
-        self._inbox.take(adopted.items)
+        host.set_arms(self._arms)
+        epochs = [(agent, self._history.epochs[agent]) for agent in agents]
+        answered = [request for agent in agents for request in self._history.answered_requests(agent)]
+        records = [record for agent in agents for record in self._reports.records[agent]]
+        restored = restore(host, epochs, answered, records)
+        self._reports.take(restored.items)
         for agent in agents:
-            self._book.check(agent, adopted.said[agent])
-        for sealed in seal_requests(list(requests), self._book.epochs):
-            self._book.asked(sealed)
-        said = answers(host, [self._book.latest(request.agent) for request in requests])
-        self._inbox.take(said.items)
-        for reply in said.replies:
-            self._book.answered(reply)
+            self._history.check(agent, restored.digests[agent])
+        for sealed in seal_requests(list(requests), self._history.epochs):
+            self._history.add_request(sealed)
+        message = answers(host, [self._history.latest(request.agent) for request in requests])
+        self._reports.take(message.items)
+        for reply in message.replies:
+            self._history.add_reply(reply)
         host.close()
-        return [reply.open() for reply in said.replies]
+        return [reply.open() for reply in message.replies]
 
 
 class Urns(ct.Arms):
-    """Arms of a user's own that nobody may draw from twice."""
+    """A user's arms whose rewards cannot be drawn twice."""
 
     drawn = 0
 
@@ -134,7 +136,7 @@ class CountedFunction:
 
 
 @pytest.mark.parametrize("algorithm", ct.available_algorithms())
-def test_agents_rebuilt_before_every_exchange_give_the_undisturbed_run_and_pay_for_nothing_twice(algorithm):
+def test_agents_rebuilt_before_every_exchange_give_the_undisturbed_run_without_repeated_pulls(algorithm):
     m, agents = (1, 1) if algorithm in ("sar", "sequential-halving", "kl-lucb") else (2, 3)
     asked = {"agents": agents, "horizon": 120, "algorithm": algorithm, "seed": 6}
     function = CountedFunction()
@@ -148,36 +150,35 @@ def test_agents_rebuilt_before_every_exchange_give_the_undisturbed_run_and_pay_f
         events = []
         rebuilt = ct.identify(make(), m, team=RebuiltEveryTime(), on_event=events.append, **asked)
         assert (rebuilt, rebuilt.ledger) == (local, local.ledger)
-        assert sum(it.pulls for it in events if isinstance(it, PullsMade)) == local.pulls
+        assert sum(event.pulls for event in events if isinstance(event, PullsMade)) == local.pulls
         assert function.calls in (0, local.pulls)
         assert Urns.drawn in (0, local.pulls)
 
 
-def test_a_sign_of_life_brings_what_was_drawn_and_what_failed():
+def test_a_heartbeat_reports_rewards_and_failures():
     def pull(candidate, rng):
         if candidate == "bad":
             raise LookupError("no such model")
         return 0.5
 
     host = make_host(ct.FunctionArms(["good", "bad"], pull))
-    adopt(host, [(0, 0), (1, 0)])
-    assert from_bytes(host.beat(), Heartbeat) == Heartbeat(2, False, [])
-    said = answers(host, ask(1))
-    met = [it for it in said.faults if not it.is_halt]  # the other agent may have been told to stop, or met it too
-    assert {(it.kind, it.fields["candidate"]) for it in met} == {("PullError", "bad")}
-    error = met[0].error()
+    restore(host, [(0, 0), (1, 0)])
+    assert from_bytes(host.heartbeat(), Heartbeat) == Heartbeat(2, False, [])
+    message = answers(host, ask(1))
+    faults = [fault for fault in message.faults if not fault.is_halt]  # the other agent fails as well, or is halted
+    assert {(fault.kind, fault.fields["candidate"]) for fault in faults} == {("PullError", "bad")}
+    error = faults[0].error()
     assert isinstance(error, ct.PullError)
     assert "in pull" in error.__notes__[0]
-    kinds = {type(it) for it in said.items}
-    assert kinds == {Rewards, PullsMade, PullFailed}
-    assert from_bytes(host.beat(), Heartbeat).is_failing
+    assert {type(item) for item in message.items} == {Rewards, PullsMade, PullFailed}
+    assert from_bytes(host.heartbeat(), Heartbeat).is_failing
 
 
 @pytest.mark.parametrize("data", [b"", b"\x93\x01\x02\x03", to_bytes(Heartbeat(1, False, []))[:-1]])
-def test_bytes_that_are_no_letter_are_refused(data):
+def test_invalid_bytes_are_rejected(data):
     host = make_host(ct.BernoulliArms([0.9, 0.1]))
-    for ask_with in (host.adopt, host.answer):
+    for method in (host.restore, host.answer):
         with pytest.raises(ProtocolError):
-            ask_with(data)
+            method(data)
     with pytest.raises(ProtocolError):
         from_bytes(data, Answers)

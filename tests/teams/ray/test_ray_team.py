@@ -1,4 +1,4 @@
-"""Agents on a Ray cluster of three nodes: the local team's runs, to the last word."""
+"""Agents on a Ray cluster of three nodes: exactly the runs of the local team."""
 
 from __future__ import annotations
 
@@ -44,13 +44,12 @@ _FEW = ("collab-top-iid", "frugal-top-noniid")  # all the others in .ci/run
     [pytest.param(name, marks=() if name in _FEW else pytest.mark.slow) for name in ct.available_algorithms()],
 )
 def test_every_algorithm_runs_as_on_the_local_team(algorithm):
-    chance = np.random.default_rng(4)
+    rng = np.random.default_rng(4)
     m, agents = (1, 1) if algorithm in FOR_ONE_AGENT else (4, 7)
-    made = ct.make_algorithm(algorithm)
-    if made.iid_only or agents == 1:
-        arms = ct.BernoulliArms(chance.uniform(0.2, 0.8, 60))
+    if ct.make_algorithm(algorithm).iid_only or agents == 1:
+        arms = ct.BernoulliArms(rng.uniform(0.2, 0.8, 60))
     else:
-        arms = ct.HeterogeneousArms(chance.uniform(0.2, 0.8, (30, agents)))
+        arms = ct.HeterogeneousArms(rng.uniform(0.2, 0.8, (30, agents)))
     ray, local = (
         ct.identify(arms, m, agents=agents, horizon=3_000, algorithm=algorithm, seed=11, team=team)
         for team in (ct.RayTeam(hosts=2), "local")
@@ -73,10 +72,10 @@ def test_the_team_keeps_the_laws_with_every_algorithm_and_any_number_of_hosts(ho
 
 
 class Watching(ct.RayTeam):
-    """Notes where the agents are."""
+    """Keeps the locations of the agents."""
 
     def deliver(self, requests):
-        self.places = self.whereabouts()
+        self.locations = self.whereabouts()
         return super().deliver(requests)
 
 
@@ -84,13 +83,13 @@ class Watching(ct.RayTeam):
 def test_hosts_are_spread_over_the_nodes_and_share_the_agents():
     team = Watching(agents_per_host=4)
     ct.identify(ct.BernoulliArms(MEANS), 1, agents=10, horizon=100, seed=1, team=team)
-    assert [agents for _, _, agents in team.places] == [[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]]
-    assert len({node for node, _, _ in team.places}) == 3
+    assert [agents for _, _, agents in team.locations] == [[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]]
+    assert len({node for node, _, _ in team.locations}) == 3
     assert team.whereabouts() == []
 
 
 @pytest.mark.slow
-def test_slow_pulls_of_a_host_run_in_parallel_up_to_the_stated_width():
+def test_slow_pulls_of_a_host_run_in_parallel_up_to_the_limit():
     def seconds(width):
         team = ct.RayTeam(hosts=1, max_concurrent_pulls=width)
         result = ct.identify(MEANS, 1, pull=waits, agents=16, horizon=5, algorithm="uniform", seed=1, team=team)
@@ -101,33 +100,36 @@ def test_slow_pulls_of_a_host_run_in_parallel_up_to_the_stated_width():
     assert wide < narrow / 3, f"{wide:.2f} s sixteen at once, {narrow:.2f} s two at once"
 
 
-def test_a_run_on_ray_can_be_gone_on_with_anywhere_and_the_other_way_round(tmp_path):
+def test_a_run_on_ray_can_be_resumed_on_any_team_and_vice_versa(tmp_path):
     path = tmp_path / "run.ctlog"
     asked = {"agents": 4, "horizon": 30, "algorithm": "kzz", "seed": 3}
     plain = ct.identify(MEANS, 2, pull=score, **asked)
     first = ct.identify(MEANS, 2, pull=score, checkpoint=path, team=ct.RayTeam(hosts=2), **asked)
     assert (first, first.ledger) == (plain, plain.ledger)
-    records = read_log(path)
-    assert sum(len(it.rewards) // 8 for it in records if isinstance(it, Rewards)) == plain.pulls
+    assert recorded_pulls(path) == plain.pulls
     assert ct.resume(path, pull=never) == plain
     data = path.read_bytes()
     path.write_bytes(data[: len(data) * 2 // 3])
-    known = sum(len(it.rewards) // 8 for it in read_log(path) if isinstance(it, Rewards))
+    recorded = recorded_pulls(path)
     events = []
     again = ct.resume(path, pull=score, team=ct.RayTeam(hosts=3), on_event=events.append)
     assert (again, again.ledger) == (plain, plain.ledger)
-    made = [it for it in events if isinstance(it, PullsMade)]
-    assert sum(it.pulls for it in made) == plain.pulls
-    assert sum(it.pulls for it in made if it.recalled) == known > 0
+    pulls = [event for event in events if isinstance(event, PullsMade)]
+    assert sum(event.pulls for event in pulls) == plain.pulls
+    assert sum(event.pulls for event in pulls if event.recalled) == recorded > 0
     assert path.read_bytes()[: len(data) // 2] == data[: len(data) // 2]
 
 
 def never(mean, rng):
-    raise AssertionError("pulled again what was paid for")
+    raise AssertionError("a recorded pull was repeated")
+
+
+def recorded_pulls(path):
+    return sum(record.pulls for record in read_log(path) if isinstance(record, Rewards))
 
 
 @pytest.mark.slow
-def test_failures_and_retries_are_counted_and_told_as_on_the_local_team():
+def test_failures_and_retries_are_counted_as_on_the_local_team():
     policy = ct.PullPolicy(retries=1, wait=0, failures="zero")
 
     def run(team):
@@ -136,14 +138,11 @@ def test_failures_and_retries_are_counted_and_told_as_on_the_local_team():
             MEANS, 1, pull=fails_now_and_then, policy=policy, agents=3, horizon=40, seed=2, team=team,
             on_event=events.append,
         )  # fmt: skip
-        told = sorted((it.agent, it.candidate, it.attempt) for it in events if isinstance(it, PullFailed))
-        return (
-            result,
-            result.failures,
-            result.retries,
-            told,
-            sum(it.pulls for it in events if isinstance(it, PullsMade)),
+        failed = sorted(
+            (event.agent, event.candidate, event.attempt) for event in events if isinstance(event, PullFailed)
         )
+        pulls = sum(event.pulls for event in events if isinstance(event, PullsMade))
+        return result, result.failures, result.retries, failed, pulls
 
     ray, local = run(ct.RayTeam(hosts=2)), run("local")
     assert ray == local
@@ -171,7 +170,7 @@ def test_an_async_function_in_batch_form_gives_the_local_run():
 
 
 @pytest.mark.slow
-def test_a_pull_that_takes_too_long_is_ended_in_its_host():
+def test_a_pull_that_takes_too_long_is_killed_in_its_host():
     policy = ct.PullPolicy(time_limit=1, failures="zero")
     asked = {"pull": hangs, "policy": policy, "agents": 2, "horizon": 5, "algorithm": "uniform", "seed": 1}
     result = ct.identify(MEANS, 1, team=ct.RayTeam(hosts=1), **asked)
@@ -180,7 +179,7 @@ def test_a_pull_that_takes_too_long_is_ended_in_its_host():
 
 
 @pytest.mark.slow
-def test_a_budget_says_what_was_spent():
+def test_a_budget_reports_what_was_spent():
     asked = {"agents": 3, "budget": 200.0, "cost": [1, 2, 3, 4, 5], "seed": 2}
     ray, local = (ct.identify(MEANS, 1, pull=score, team=team, **asked) for team in (ct.RayTeam(hosts=2), "local"))
     assert ray.spending == local.spending
@@ -193,30 +192,28 @@ def breaks(candidate, rng):
     return 0.5
 
 
-def test_a_runtime_environment_that_ray_does_not_take_is_named():
-    with pytest.raises(ct.InputError, match=r"runtime_env is \{'working_dir': 'nowhere'\}, which Ray does not take: "):
+def test_a_runtime_environment_that_ray_rejects_is_named():
+    with pytest.raises(ct.InputError, match=r"runtime_env is \{'working_dir': 'nowhere'\}, which Ray rejects: "):
         ct.identify(
             ct.BernoulliArms(MEANS), 1, agents=2, horizon=60, team=ct.RayTeam(runtime_env={"working_dir": "nowhere"})
         )
 
 
-def test_a_users_exception_comes_back_as_ours_with_the_candidate_and_the_place_in_their_code():
+def test_a_users_exception_becomes_a_pull_error_with_the_candidate_and_a_traceback():
     with pytest.raises(ct.PullError, match="pull of candidate 'bad' raised LookupError: no such model") as caught:
         ct.identify(["good", "bad"], 1, pull=breaks, agents=2, horizon=10, team=ct.RayTeam(hosts=2))
     assert caught.value.candidate == "bad"
     assert "in breaks" in caught.value.__notes__[0]
 
 
-def test_arms_that_cannot_travel_are_refused_in_a_line():
+def test_arms_that_cannot_be_sent_are_rejected_in_one_line():
     lock = threading.Lock()
-    with pytest.raises(
-        ct.InputError, match=r"cannot be sent to Ray's hosts \(.*lock.*\): what pull uses has to be data"
-    ):
+    with pytest.raises(ct.InputError, match=r"cannot be sent to Ray's hosts \(.*lock.*\): pull may only use data"):
         ct.identify(["a", "b"], 1, pull=lambda candidate, rng: lock.locked(), agents=2, horizon=10, team="ray")
 
 
 @pytest.mark.slow
-def test_hosts_that_find_no_room_are_refused_after_the_limit():
+def test_hosts_without_room_are_rejected_after_the_timeout():
     team = ct.RayTeam(hosts=2, resources={"CPU": 1, "GPU": 1}, start_timeout=1)
     with pytest.raises(
         ct.InputError, match=r"no room for 2 hosts with \{'CPU': 1, 'GPU': 1\} each .* it has \{'CPU': 12"
@@ -225,7 +222,7 @@ def test_hosts_that_find_no_room_are_refused_after_the_limit():
 
 
 @pytest.mark.slow
-def test_another_address_than_the_one_that_is_connected_is_refused(three_nodes):
+def test_a_different_address_than_the_connected_one_is_rejected(three_nodes):
     arms = ct.BernoulliArms(MEANS)
     with pytest.raises(ct.InputError, match=r"address is '1.2.3.4:5', but this process is connected to the Ray at "):
         ct.identify(arms, 1, agents=2, horizon=100, team=ct.RayTeam(address="1.2.3.4:5"))

@@ -1,4 +1,4 @@
-"""The way to a Ray cluster: join one, or start one on this machine; and end only what was started."""
+"""Connects to a Ray cluster, or starts one on this machine and shuts it down afterwards."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from collabtop.errors import InputError
 from collabtop.validation import require
 
 _OBJECT_STORE = 100 << 20
-"""Bytes of shared memory for a Ray of our own: agents send little, and Ray would take a third of the machine's."""
+"""Bytes of shared memory for a private Ray: agents send little, and by default Ray takes a third of the memory."""
 
-_SOCKET_PATH = 107 - 85
-"""How long the name of the folder for temporary files may be: the kernel limits the names of sockets in it."""
+_MAX_TEMP_PATH = 107 - 85
+"""The longest allowed path of the temporary folder: the kernel limits the length of socket paths in it."""
 
 _TOKEN = secrets.token_hex(32)
-"""What processes of a Ray of our own show each other; kept in this process and those it starts, and in no file."""
+"""The token of a private Ray; held only by this process and its children, never in a file."""
 
 
 class Cluster(msgspec.Struct, frozen=True):
@@ -38,50 +38,50 @@ class Cluster(msgspec.Struct, frozen=True):
     ray: Any
     """The package."""
     is_ours: bool
-    """Whether we started it."""
+    """Whether this process started it."""
 
 
 def require_ray() -> None:
-    """Check that Ray is installed, without importing it, which takes a while."""
+    """Check that Ray is installed, without importing it, which is slow."""
     require("ray", "ray", what="team 'ray'")
 
 
 def import_ray() -> Any:
-    """The package ray."""
+    """Import Ray."""
     require_ray()
     return import_module("ray")
 
 
 def module_folders() -> list[str]:
-    """Where this process finds modules."""
+    """The folders from which this process imports modules."""
     return [str(Path(path).resolve()) for path in sys.path]
 
 
 def add_folders(folders: Sequence[str]) -> None:
-    """Find the user's modules where they are for the coordinator, if those folders are here too."""
+    """Import the user's modules from the same folders as at the coordinator, if they exist on this node."""
     sys.path += [folder for folder in folders if folder not in sys.path and Path(folder).is_dir()]
 
 
 @contextlib.contextmanager
 def joined_cluster(address: str | None, cpus: float) -> Iterator[Cluster]:
-    """A connection to Ray, for as long as it is needed.
+    """Connect to Ray for the duration of the context.
 
-    Where this process is connected already, that connection is used and left as it was. Else the cluster at
-    `address` (or at the environment's RAY_ADDRESS) is joined, and left again. Else a Ray is started here, with
-    at least so many CPUs, and ended.
+    If this process is already connected, that connection is used and left open. Otherwise the cluster at
+    `address` (or RAY_ADDRESS in the environment) is joined, and left at the end. Otherwise a private Ray with at
+    least `cpus` CPUs is started, and shut down at the end.
     """
     ray = import_ray()
     if ray.is_initialized():
         _check_address(ray, address)
         yield Cluster(ray, is_ours=False)
     elif (address := address or os.environ.get("RAY_ADDRESS")) not in (None, "", "local"):
-        with _signals_as_they_were(), contextlib.ExitStack() as stack:
+        with _restored_handlers(), contextlib.ExitStack() as stack:
             _join(ray, address)
             stack.callback(ray.shutdown)
             yield Cluster(ray, is_ours=False)
     else:
-        with _signals_as_they_were(), _private_folder() as folder, contextlib.ExitStack() as stack:
-            stack.callback(ray.shutdown)  # also when Ctrl-C comes while it starts
+        with _restored_handlers(), _private_folder() as folder, contextlib.ExitStack() as stack:
+            stack.callback(ray.shutdown)  # also if Ctrl-C arrives while it starts
             _start(ray, folder, cpus)
             yield Cluster(ray, is_ours=True)
 
@@ -90,8 +90,8 @@ def _check_address(ray: Any, address: str | None) -> None:
     here = ray.get_runtime_context().gcs_address
     if address not in (None, "auto", here):
         raise InputError(
-            f"address is {address!r}, but this process is connected to the Ray at {here}: leave the address out, "
-            "or call ray.shutdown() first",
+            f"address is {address!r}, but this process is connected to the Ray at {here}: omit address, or call "
+            "ray.shutdown() first",
             argument="address",
         )
 
@@ -100,16 +100,16 @@ def _join(ray: Any, address: str | None) -> None:
     try:
         _init(ray, address=address)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        said = str(error).strip().splitlines()
+        lines = str(error).strip().splitlines()
         raise InputError(
-            f"address is {address!r}, but no Ray can be joined there: {said[0] if said else error!r}",
+            f"address is {address!r}, but connecting to a Ray there failed: {lines[0] if lines else error!r}",
             argument="address",
         ) from None
 
 
 def _start(ray: Any, folder: Path, cpus: float) -> None:
     settings = {"RAY_USAGE_STATS_ENABLED": "0"}
-    # Left alone, Ray writes a token into the home folder, where everybody can read it.
+    # By default, Ray writes a token into the home folder, in a file that all users can read.
     if "RAY_AUTH_TOKEN" not in os.environ and "RAY_AUTH_TOKEN_PATH" not in os.environ:
         settings["RAY_AUTH_TOKEN"] = _TOKEN
     with _environment(settings):
@@ -125,13 +125,13 @@ def _start(ray: Any, folder: Path, cpus: float) -> None:
 
 def _init(ray: Any, **arguments: Any) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what will be different in later versions of Ray
+        warnings.simplefilter("ignore")  # deprecation warnings of Ray
         ray.init(log_to_driver=False, logging_level=logging.ERROR, **arguments)
 
 
 @contextlib.contextmanager
 def _environment(settings: Mapping[str, str]) -> Iterator[None]:
-    # Ray itself sets RAY_AUTH_MODE: that would tell a Ray that somebody else starts later what to do.
+    # Ray itself sets RAY_AUTH_MODE, which would affect any Ray that is started later in this process.
     before = {name: os.environ.get(name) for name in (*settings, "RAY_AUTH_MODE")}
     os.environ.update(settings)
     try:
@@ -147,19 +147,19 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
 @contextlib.contextmanager
 def _private_folder() -> Iterator[Path]:
     base = tempfile.gettempdir()
-    outer = Path(tempfile.mkdtemp(prefix="ct-", dir=base if len(base) <= _SOCKET_PATH else "/tmp"))
+    outer = Path(tempfile.mkdtemp(prefix="ct-", dir=base if len(base) <= _MAX_TEMP_PATH else "/tmp"))
     try:
-        yield outer / "r"  # Ray lets everybody into its folder, so it is inside one that lets in nobody
+        yield outer / "r"  # Ray makes its folder accessible to all users, so it is put inside a private one
     finally:
-        for _ in range(3):  # a process that is about to end may still write
+        for _ in range(3):  # a process that is about to exit may still write
             shutil.rmtree(outer, ignore_errors=True)
             if not outer.exists():
                 break
 
 
 @contextlib.contextmanager
-def _signals_as_they_were() -> Iterator[None]:
-    """Take back what Ray does to this process: how it ends when told to, and how errors are shown."""
+def _restored_handlers() -> Iterator[None]:
+    """Restore the SIGTERM handler and the exception hook, which Ray replaces."""
     in_main = threading.current_thread() is threading.main_thread()
     handler, hook = signal.getsignal(signal.SIGTERM), sys.excepthook
     try:
@@ -171,21 +171,21 @@ def _signals_as_they_were() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def placed(cluster: Cluster, hosts: int, resources: Mapping[str, float], limit: float) -> Iterator[Any]:
-    """Room for so many hosts, spread over the nodes; given back at the end."""
+def reserved(cluster: Cluster, hosts: int, resources: Mapping[str, float], timeout: float) -> Iterator[Any]:
+    """Reserve resources for this many hosts, spread over the nodes, for the duration of the context."""
     ray = cluster.ray
     util = import_module("ray.util")
     group = util.placement_group([dict(resources)] * hosts, strategy="SPREAD")
     try:
-        if not group.wait(timeout_seconds=limit):
-            there = {name: amount for name, amount in ray.cluster_resources().items() if ":" not in name}
+        if not group.wait(timeout_seconds=timeout):
+            total = {name: amount for name, amount in ray.cluster_resources().items() if ":" not in name}
             raise InputError(
-                f"the Ray cluster has no room for {hosts} hosts with {dict(resources)} each (waited {limit:g} s): it "
-                f"has {_amounts(there)} in all; ask for fewer hosts or resources, or add nodes"
+                f"the Ray cluster has no room for {hosts} hosts with {dict(resources)} each (waited {timeout:g} s): it "
+                f"has {_amounts(total)} in total; request fewer hosts or resources, or add nodes"
             )
         yield group
     finally:
-        if ray.is_initialized():  # else the group is gone, and asking would start another Ray
+        if ray.is_initialized():  # otherwise the group is gone, and the call would start a new Ray
             with contextlib.suppress(Exception):
                 util.remove_placement_group(group)
 
@@ -195,16 +195,16 @@ def _amounts(resources: Mapping[str, float]) -> dict[str, float]:
 
 
 def actor_options(group: Any, resources: Mapping[str, float], runtime_env: Mapping[str, Any] | None) -> dict[str, Any]:
-    """How a host's actor is made: in its place, and never restarted behind our back."""
+    """The options of a host's actor: it uses the reserved resources, and Ray never restarts it."""
     strategies = import_module("ray.util.scheduling_strategies")
-    others = {name: amount for name, amount in resources.items() if name not in ("CPU", "GPU", "memory")}
+    custom = {name: amount for name, amount in resources.items() if name not in ("CPU", "GPU", "memory")}
     options: dict[str, Any] = {
         "num_cpus": resources.get("CPU", 0),
         "num_gpus": resources.get("GPU", 0),
-        "resources": others,
+        "resources": custom,
         "max_restarts": 0,
         "max_task_retries": 0,
-        "max_concurrency": 32,  # signs of life must get through while agents answer
+        "max_concurrency": 32,  # heartbeats must be handled while agents answer
         "scheduling_strategy": strategies.PlacementGroupSchedulingStrategy(placement_group=group),
     }
     if "memory" in resources:
@@ -215,7 +215,7 @@ def actor_options(group: Any, resources: Mapping[str, float], runtime_env: Mappi
 
 
 def reason(error: Exception) -> str:
-    r"""What an error of Ray says last, which is why; but not that an actor never ran, which its caller knows.
+    r"""The reason in an error of Ray: its last line, unless that only states that the actor never ran.
 
     >>> reason(RuntimeError("The actor died.\n\tpid: 7\nIts node has died.\nThe actor never ran - cancelled."))
     'Its node has died.'
@@ -224,18 +224,18 @@ def reason(error: Exception) -> str:
     return next((line for line in reversed(lines) if not line.startswith("The actor never ran")), repr(error))
 
 
-def what_to_do(error: Exception) -> str:
-    """What helps when a host could not be started.
+def advice(error: Exception) -> str:
+    """What to do if a host could not be started.
 
-    A process that has once had a token asks for it ever after. A cluster without one then cannot ask it whether an
-    actor is still needed, takes that for a no, and ends the actor before it has begun.
+    A process that has used a token once requires it from then on. A cluster without a token can then not ask this
+    process whether an actor is still needed, assumes that it is not, and kills the actor before it starts.
     """
     if "all references to the actor were removed" in str(error):
         return (
-            "if a Ray has been started and ended in this process before, Ray keeps asking for that one's token: use "
-            "the cluster from a fresh process"
+            "if this process has started a Ray before, it keeps requiring that Ray's token: use the cluster from a "
+            "new process"
         )
     return (
-        "it needs collabtop, and what your arms import: install that on all nodes, or send modules with "
+        "it needs collabtop and everything your arms import: install these on all nodes, or send modules with "
         'runtime_env={"working_dir": "."}'
     )

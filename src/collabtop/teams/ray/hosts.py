@@ -1,4 +1,4 @@
-"""The hosts of a run, seen from the coordinator: asks them, listens for signs of life, replaces those that are lost."""
+"""The hosts of a run, at the coordinator: sends requests, waits for heartbeats, and replaces lost hosts."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from collabtop.teams.remote.reports import ReportSink
 HostMessage = AgentsRestored | Answers | Heartbeat
 
 _GRACE = 1.0
-"""Seconds that pulls under way get to finish when somebody wants to stop."""
+"""Seconds that current pulls get to finish when the run is stopped."""
 
 
 class HostTimeouts(msgspec.Struct, frozen=True):
-    """How long, and how often, the coordinator puts up with what."""
+    """Timeouts and limits for hosts."""
 
-    beat: float
-    """Seconds between two signs of life that a busy host is asked for."""
+    heartbeat: float
+    """Seconds between two heartbeats of a busy host."""
     silence: float
-    """Seconds without a sign of life after which a host is taken for lost."""
+    """Seconds without a heartbeat after which a host counts as lost."""
     start: float
     """Seconds that a host may take to start."""
     recoveries: int
@@ -50,50 +50,50 @@ class HostTimeouts(msgspec.Struct, frozen=True):
 
 
 class Host:
-    """One host: its actor, its agents, and what it was asked and has not answered."""
+    """One host: its actor, its agents, and its pending calls."""
 
     def __init__(self, actor: Any, node: str, process: int) -> None:
         self.actor, self.node, self.process = actor, node, process
         self.agents: set[int] = set()
         self.calls: dict[Any, tuple[str, list[int]]] = {}
-        """What is under way: "adopt" or "answer", and for which agents."""
-        self.beat: Any = None
-        """A sign of life that was asked for ..."""
+        """Pending calls: the method ("restore" or "answer"), and for which agents."""
+        self.heartbeat: Any = None
+        """The pending heartbeat, if one was requested."""
         self.since = 0.0
-        """... and since when; without one, when it was last asked something or heard of."""
+        """When it was requested; if none is pending, when the host was last called or heard from."""
         self.arrived: dict[int, tuple[HostMessage, list[int]]] = {}
-        """What it sent, by number, as far as something sent before it is still to come."""
-        self.taken = 0
-        """The number of the last that was taken in."""
+        """Messages by number that arrived before an earlier one."""
+        self.processed = 0
+        """The number of the last message that was processed."""
 
-    def call(self, what: str, data: bytes, agents: list[int]) -> None:
-        """Ask for something; the answer comes later."""
+    def call(self, method: str, data: bytes, agents: list[int]) -> None:
+        """Call a method of the actor; the result arrives later."""
         if not self.is_busy:
             self.since = monotonic()
-        self.calls[getattr(self.actor, what).remote(data)] = what, agents
+        self.calls[getattr(self.actor, method).remote(data)] = method, agents
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is still to come."""
-        return bool(self.calls) or self.beat is not None
+        """Whether a result is pending."""
+        return bool(self.calls) or self.heartbeat is not None
 
-    def awaited(self) -> list[Any]:
-        """What to wait for."""
-        return list(self.calls) if self.beat is None else [*self.calls, self.beat]
+    def pending(self) -> list[Any]:
+        """References to all pending results."""
+        return list(self.calls) if self.heartbeat is None else [*self.calls, self.heartbeat]
 
     def in_order(self) -> Iterator[tuple[HostMessage, list[int]]]:
-        """What has arrived and has its turn."""
-        while (next_one := self.arrived.pop(self.taken + 1, None)) is not None:
-            self.taken += 1
-            yield next_one
+        """The messages that have arrived, up to the first missing number."""
+        while (message := self.arrived.pop(self.processed + 1, None)) is not None:
+            self.processed += 1
+            yield message
 
 
-class _Gone(Exception):  # noqa: N818  (not an error yet: its agents may be rebuilt)
-    """A host is lost; says why."""
+class _HostLost(Exception):  # noqa: N818  (not an error yet: its agents may be rebuilt)
+    """A host is lost, for the stated reason."""
 
 
 class HostPool:
-    """All hosts of a run, and what is needed to make up for one that is lost."""
+    """All hosts of a run; agents of a lost host are rebuilt on the others."""
 
     def __init__(
         self,
@@ -106,39 +106,39 @@ class HostPool:
         transport: TransportStats,
         *,
         is_ours: bool,
-        note: Callable[[Iterable[int], AgentState], None],
+        note_status: Callable[[Iterable[int], AgentState], None],
     ) -> None:
         self._ray, self._hosts, self._start_another = ray, list(hosts), start_another
         self._history, self._reports, self._timeouts, self._transport = history, reports, timeouts, transport
         self._is_ours = is_ours
-        self._note = note
-        self._away: set[int] = set()  # agents whose host was lost, and that are not rebuilt yet
+        self._note_status = note_status
+        self._away: set[int] = set()  # agents of lost hosts that are not rebuilt yet
         self._replies: dict[int, SealedReply] = {}
         self._faults: list[Fault] = []
         self._losses: Counter[int] = Counter()
         self._stopping = False
         self._lost_while_stopping: AgentLostError | None = None
 
-    # -- what a team does
+    # -- the interface for the team
 
-    def settle(self, agents: Sequence[int]) -> None:
-        """Bring the agents into the hosts, neighbours together."""
+    def start_agents(self, agents: Sequence[int]) -> None:
+        """Create the agents, consecutive ones on the same host."""
         self._losses.clear()
-        self._adopt(agents, self._hosts)
-        self._until_quiet()
+        self._restore(agents, self._hosts)
+        self._wait_until_idle()
 
     def exchange(self, agents: Iterable[int]) -> dict[int, SealedReply]:
         """Send each of these agents its latest request, and wait for all replies."""
-        asked = set(agents)
+        requested = set(agents)
         self._replies, self._losses = {}, Counter()
         for host in self._hosts:
-            if mine := sorted(host.agents & asked):
-                self._ask(host, mine)
-        self._until_quiet()
+            if on_host := sorted(host.agents & requested):
+                self._ask(host, on_host)
+        self._wait_until_idle()
         return self._replies
 
     def totals(self) -> list[tuple[bytes, bytes]] | None:
-        """Pulls and sums of each arm, host by host; None if a host is gone."""
+        """Pulls and sums of each arm, host by host; None if a host is lost."""
         calls = [host.actor.totals.remote() for host in self._hosts]
         try:
             totals: list[tuple[bytes, bytes]] = self._ray.get(calls, timeout=self._timeouts.silence)
@@ -151,74 +151,77 @@ class HostPool:
         return [(host.node, host.process, sorted(host.agents)) for host in self._hosts]
 
     def close(self) -> None:
-        """Let the hosts put things away, and end them."""
+        """Let the hosts release their resources, then kill them."""
         with suppress(Exception):
-            self._ray.wait([h.actor.close.remote() for h in self._hosts], num_returns=len(self._hosts), timeout=_GRACE)
+            closing = [host.actor.close.remote() for host in self._hosts]
+            self._ray.wait(closing, num_returns=len(closing), timeout=_GRACE)
         for host in self._hosts:
-            self._end(host)
+            self._kill(host)
         self._hosts.clear()
 
     # -- waiting
 
-    def _until_quiet(self) -> None:
+    def _wait_until_idle(self) -> None:
         try:
             while any(host.is_busy for host in self._hosts):
-                self._listen()
+                self._poll()
         except BaseException:
             self._stop()
-            self._listen_for(_GRACE)
+            self._poll_for(_GRACE)
             raise
-        # An agent that was only told to stop is not what went wrong.
-        for fault in sorted(self._faults, key=lambda it: (it.is_halt, it.agent)):
+        # An agent that was only asked to stop is not the cause.
+        for fault in sorted(self._faults, key=lambda fault: (fault.is_halt, fault.agent)):
             raise fault.error()
         if self._lost_while_stopping is not None:
             raise self._lost_while_stopping
 
-    def _listen_for(self, seconds: float) -> None:
-        """Take in rewards of the pulls that end within these seconds; a second Ctrl-C is not for us to keep."""
+    def _poll_for(self, seconds: float) -> None:
+        """Receive the rewards of pulls that end within this time; a second Ctrl-C is not suppressed."""
         until = monotonic() + seconds
         with suppress(Exception):
             while any(host.is_busy for host in self._hosts) and monotonic() < until:
-                self._listen()
+                self._poll()
 
-    def _listen(self) -> None:
-        waiting = [ref for host in self._hosts for ref in host.awaited()]
-        ready, _ = self._ray.wait(waiting, num_returns=1, timeout=self._timeouts.beat)
-        if ready and len(waiting) > 1:
-            ready, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=0)
+    def _poll(self) -> None:
+        pending = [ref for host in self._hosts for ref in host.pending()]
+        ready, _ = self._ray.wait(pending, num_returns=1, timeout=self._timeouts.heartbeat)
+        if ready and len(pending) > 1:
+            ready, _ = self._ray.wait(pending, num_returns=len(pending), timeout=0)
         for host in list(self._hosts):
             try:
-                self._hear(host, ready)
-            except _Gone as gone:
-                self._replace(host, str(gone))
+                self._receive(host, ready)
+                self._check_heartbeat(host)
+            except _HostLost as reason:
+                self._replace(host, str(reason))
 
-    def _hear(self, host: Host, ready: list[Any]) -> None:
-        for ref in [ref for ref in host.awaited() if ref in ready]:
-            if ref == host.beat:
-                letter: HostMessage = from_bytes(self._fetch(ref), Heartbeat)
+    def _receive(self, host: Host, ready: list[Any]) -> None:
+        for ref in [ref for ref in host.pending() if ref in ready]:
+            if ref == host.heartbeat:
+                message: HostMessage = from_bytes(self._fetch(ref), Heartbeat)
                 agents: list[int] = []
-                host.beat, host.since = None, monotonic()
+                host.heartbeat, host.since = None, monotonic()
             else:
-                what, agents = host.calls.pop(ref)
+                method, agents = host.calls.pop(ref)
                 data = self._fetch(ref)
-                letter = from_bytes(data, Answers) if what == "answer" else from_bytes(data, AgentsRestored)
-            host.arrived[letter.number] = letter, agents
-            if letter.number <= host.taken:  # it counts from the beginning again
-                raise _Gone("its host has lost its state")
-        for letter, agents in host.in_order():
-            self._take(host, letter, agents)
+                message = from_bytes(data, Answers) if method == "answer" else from_bytes(data, AgentsRestored)
+            host.arrived[message.number] = message, agents
+            if message.number <= host.processed:  # the numbering has started again
+                raise _HostLost("its host has lost its state")
+        for message, agents in host.in_order():
+            self._process(host, message, agents)
         if host.arrived and not host.is_busy:
-            raise _Gone("what its host sent did not all arrive")
-        silent = monotonic() - host.since
-        if host.beat is None:
-            if host.calls and silent >= self._timeouts.beat:
-                host.beat, host.since = host.actor.beat.remote(), monotonic()
-        elif silent > self._timeouts.silence and not self._is_there_after_all(host):
-            raise _Gone(f"its host gave no sign of life for {self._timeouts.silence:g} s")
+            raise _HostLost("a message of its host did not arrive")
 
-    def _is_there_after_all(self, host: Host) -> bool:
-        """Whether it was this process that slept, and the sign of life is about to come in."""
-        return bool(self._ray.wait([host.beat], timeout=self._timeouts.beat)[0])
+    def _check_heartbeat(self, host: Host) -> None:
+        silent = monotonic() - host.since
+        if host.heartbeat is None:
+            if host.calls and silent >= self._timeouts.heartbeat:
+                host.heartbeat, host.since = host.actor.heartbeat.remote(), monotonic()
+        elif silent > self._timeouts.silence:
+            # It may be this process that was suspended, and the heartbeat is about to arrive.
+            arrived, _ = self._ray.wait([host.heartbeat], timeout=self._timeouts.heartbeat)
+            if not arrived:
+                raise _HostLost(f"its host sent no heartbeat for {self._timeouts.silence:g} s")
 
     def _fetch(self, ref: Any) -> bytes:
         errors = self._ray.exceptions
@@ -227,35 +230,35 @@ class HostPool:
         except errors.RayTaskError as error:
             raise ProtocolError(f"a host failed: {error}") from None
         except errors.RayError as error:
-            raise _Gone(f"its host is gone ({type(error).__name__})") from None
+            raise _HostLost(f"its host is gone ({type(error).__name__})") from None
         self._transport.bytes += len(data)
         return data
 
-    # -- what hosts say
+    # -- messages of hosts
 
-    def _take(self, host: Host, letter: HostMessage, agents: list[int]) -> None:
-        self._reports.take(letter.items)
-        if isinstance(letter, Heartbeat):
-            if letter.is_failing:
+    def _process(self, host: Host, message: HostMessage, agents: list[int]) -> None:
+        self._reports.take(message.items)
+        if isinstance(message, Heartbeat):
+            if message.is_failing:
                 self._stop()
             return
-        self._faults += letter.faults
-        if isinstance(letter, Answers):
-            if letter.forgotten:
-                raise _Gone("its host has lost its state")
-            for reply in letter.replies:
-                self._history.answered(reply)
+        self._faults += message.faults
+        if isinstance(message, Answers):
+            if message.forgotten:
+                raise _HostLost("its host has lost its state")
+            for reply in message.replies:
+                self._history.add_reply(reply)
                 self._replies[reply.agent] = reply
         if self._faults:
             self._stop()
-        elif isinstance(letter, AgentsRestored) and not self._stopping:
+        elif isinstance(message, AgentsRestored) and not self._stopping:
             for agent in agents:
-                self._history.check(agent, letter.said[agent])
-            self._note(self._away & set(agents), "here")
+                self._history.check(agent, message.digests[agent])
+            self._note_status(self._away & set(agents), "here")
             self._away -= set(agents)
-            if again := [agent for agent in agents if self._history.is_waiting(agent)]:
-                self._transport.repeats += len(again)
-                self._ask(host, again)
+            if waiting := [agent for agent in agents if self._history.is_waiting(agent)]:
+                self._transport.repeats += len(waiting)
+                self._ask(host, waiting)
 
     def _ask(self, host: Host, agents: list[int]) -> None:
         data = pack_shared([self._history.latest(agent) for agent in agents])
@@ -269,64 +272,66 @@ class HostPool:
                 with suppress(Exception):
                     host.actor.halt.remote()
 
-    # -- hosts that are lost
+    # -- lost hosts
 
-    def _replace(self, host: Host, why: str) -> None:
+    def _replace(self, host: Host, reason: str) -> None:
         self._hosts.remove(host)
-        self._end(host)
+        self._kill(host)
         lost = sorted(host.agents)
         self._away |= host.agents
-        self._note(lost, "away")
+        self._note_status(lost, "away")
         if self._stopping:
-            self._lost_while_stopping = self._lost(lost[0], host, why, "an error is about to end the run")
+            self._lost_while_stopping = self._lost_error(lost[0], host, reason, "the run is stopping after an error")
             return
         for agent in lost:
             self._losses[agent] += 1
             if self._losses[agent] > self._timeouts.recoveries:
-                raise self._lost(agent, host, why, "lost too often in one exchange")
-            self._history.lose(agent)
-            self._reports.begin_life(agent)
+                raise self._lost_error(agent, host, reason, "lost too often in one exchange")
+            self._history.begin_epoch(agent)
+            self._reports.begin_epoch(agent)
         if not self._hosts:
             try:
                 self._hosts.append(self._start_another())
             except Exception as error:
-                raise self._lost(lost[0], host, why, f"no other host could be started: {error}") from None
-        self._adopt(lost, self._hosts)
+                failure = f"no other host could be started: {error}"
+                raise self._lost_error(lost[0], host, reason, failure) from None
+        self._restore(lost, self._hosts)
 
-    def _adopt(self, agents: Sequence[int], hosts: Sequence[Host]) -> None:
-        for place, host in enumerate(hosts):
-            share = list(agents[len(agents) * place // len(hosts) : len(agents) * (place + 1) // len(hosts)])
+    def _restore(self, agents: Sequence[int], hosts: Sequence[Host]) -> None:
+        """Create the agents on these hosts, or rebuild them from their history."""
+        for index, host in enumerate(hosts):
+            share = list(agents[len(agents) * index // len(hosts) : len(agents) * (index + 1) // len(hosts)])
             if not share:
                 continue
             host.agents.update(share)
             requests = pack_shared([request for agent in share for request in self._history.answered_requests(agent)])
             records = [record for agent in share for record in self._reports.records[agent]]
-            adoption = RestoreAgents([(agent, self._history.epochs[agent]) for agent in share], requests, records)
-            data = to_bytes(adoption)
+            epochs = [(agent, self._history.epochs[agent]) for agent in share]
+            data = to_bytes(RestoreAgents(epochs, requests, records))
             self._transport.bytes += len(data)
-            host.call("adopt", data, share)
+            host.call("restore", data, share)
 
-    def _lost(self, agent: int, host: Host, why: str, last: str) -> AgentLostError:
+    def _lost_error(self, agent: int, host: Host, reason: str, failure: str) -> AgentLostError:
         doing = "idle"
         if self._history.is_waiting(agent):
             request = self._history.latest(agent)
             doing = f"answering request {request.number} ({type(wire.decode(request.messages[-1])).__name__})"
         others = f" and {len(host.agents) - 1} others" if len(host.agents) > 1 else ""
         return AgentLostError(
-            f"agent {agent}{others} on node {host.node}, process {host.process}, was lost while {doing}: {why}; {last} "
-            f"(recoveries={self._timeouts.recoveries}). With a checkpoint, resume goes on from there",
+            f"agent {agent}{others} on node {host.node}, process {host.process}, was lost while {doing}: {reason}; "
+            f"{failure} (recoveries={self._timeouts.recoveries}). With a checkpoint, resume() continues the run",
             agent,
             host.node,
         )
 
-    def _end(self, host: Host) -> None:
+    def _kill(self, host: Host) -> None:
         with suppress(Exception):
             self._ray.kill(host.actor, no_restart=True)
-        if self._is_ours:  # a frozen process does not hear Ray; on this machine it can be ended all the same
-            _end_process(host.process)
+        if self._is_ours:  # a frozen process does not respond to Ray, but on this machine it can be killed
+            _kill_process(host.process)
 
 
-def _end_process(process: int) -> None:
+def _kill_process(process: int) -> None:
     with suppress(OSError):
         if Path(f"/proc/{process}/cmdline").read_bytes().startswith(b"ray::"):
             os.kill(process, signal.SIGKILL)

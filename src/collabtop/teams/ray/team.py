@@ -1,4 +1,4 @@
-"""Agents on a Ray cluster: a few hosts, many agents each, and a lost host made up for."""
+"""The Ray team: agents in several host processes on a cluster; agents of a lost host are rebuilt."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from collabtop.runlog.recorder import RewardRecorder
 from collabtop.teams.ray.cluster import (
     Cluster,
     actor_options,
+    advice,
     joined_cluster,
     module_folders,
-    placed,
     reason,
     require_ray,
-    what_to_do,
+    reserved,
 )
 from collabtop.teams.ray.host import AgentHost, HostOptions
 from collabtop.teams.ray.hosts import Host, HostPool, HostTimeouts
@@ -38,29 +38,29 @@ from collabtop.validation import positive_number, whole_number
 
 
 class RayTeam(Team):
-    """Agents on a Ray cluster (`team="ray"`): for work that one machine is too small for.
+    """Agents on a Ray cluster (`team="ray"`), for runs that need more than one machine.
 
-    Results are those of the local team, for the same seed, for any number of hosts, and after any number of hosts
-    that were lost and made up for. Needs Ray: `pip install 'collabtop[ray]'`.
+    Results are the same as on the local team with the same seed, for any number of hosts, and even if hosts are
+    lost during the run. Needs Ray: `pip install 'collabtop[ray]'`.
 
     Args:
-        hosts: how many processes the agents share; left out, one a node, and at least two.
-        agents_per_host: instead of `hosts`: how many agents a process has.
-        resources: what a host needs, such as `{"CPU": 2, "GPU": 1}`; one CPU if left out.
-        max_concurrent_pulls: how many agents of a host pull at the same time, where pulls are slow.
-        address: the cluster to join, such as `"10.0.0.1:6379"`, or `"auto"` for the one on this machine; left out,
-            the one this process is connected to, the one that RAY_ADDRESS names, or else one of our own, which is
-            started here and ended with the run.
-        runtime_env: what hosts need besides collabtop, as Ray has it: `{"working_dir": "."}` sends your modules.
-        beat: seconds between two signs of life of a host at work; they bring the rewards drawn meanwhile.
-        silence: seconds without one after which a host is taken for lost. A pull may take as long as it likes, but
-            must not keep its whole process from answering for that long.
-        start_timeout: seconds that hosts may take to find room and to start.
-        recoveries: how often an agent may be lost, and rebuilt, in one exchange.
+        hosts: the number of processes that share the agents; the default is one per node, and at least two.
+        agents_per_host: the number of agents per process, instead of `hosts`.
+        resources: what Ray reserves for each host, such as `{"CPU": 2, "GPU": 1}`; the default is one CPU.
+        max_concurrent_pulls: how many agents of a host may pull at the same time, unless pulls are simulated.
+        address: the cluster to join, such as `"10.0.0.1:6379"`, or `"auto"` for the one on this machine. The default
+            is the cluster this process is connected to, or the one in RAY_ADDRESS; if there is none, a private Ray
+            is started for the run.
+        runtime_env: Ray's runtime environment for the hosts: `{"working_dir": "."}` sends your modules.
+        heartbeat: seconds between two heartbeats of a busy host; they contain the rewards drawn since the last one.
+        silence: seconds without a heartbeat after which a host counts as lost. A pull may take longer, but must not
+            block its whole process for that long.
+        start_timeout: seconds that hosts may take to get their resources and to start.
+        recoveries: how often an agent may be lost and rebuilt in one exchange.
 
     >>> import collabtop as ct
     >>> team = ct.RayTeam(hosts=2, resources={"CPU": 1}, silence=60)
-    >>> team.whereabouts()                             # nowhere yet: identify(..., team=team) starts the hosts
+    >>> team.whereabouts()                             # no hosts yet: identify(..., team=team) starts them
     []
     """
 
@@ -73,39 +73,39 @@ class RayTeam(Team):
         max_concurrent_pulls: int = 32,
         address: str | None = None,
         runtime_env: Mapping[str, Any] | None = None,
-        beat: float = 0.25,
+        heartbeat: float = 0.25,
         silence: float = 30.0,
         start_timeout: float = 60.0,
         recoveries: int = 3,
     ) -> None:
-        require_ray()  # before anything is pulled, or a checkpoint begun
+        require_ray()  # before anything is pulled or a checkpoint is created
         if hosts is not None and agents_per_host is not None:
-            raise InputError("give hosts or agents_per_host, not both: one follows from the other")
+            raise InputError("give hosts or agents_per_host, not both: one follows from the other", argument="hosts")
         self._hosts = None if hosts is None else whole_number("hosts", hosts, 1)
         self._agents_per_host = None if agents_per_host is None else whole_number("agents_per_host", agents_per_host, 1)
         self._resources = _checked_resources(resources)
         self._max_concurrent_pulls = whole_number("max_concurrent_pulls", max_concurrent_pulls, 1)
         self._address, self._runtime_env = address, runtime_env
         self._timeouts = HostTimeouts(
-            positive_number("beat", beat, of="seconds"),
+            positive_number("heartbeat", heartbeat, of="seconds"),
             positive_number("silence", silence, of="seconds"),
             positive_number("start_timeout", start_timeout, of="seconds"),
             whole_number("recoveries", recoveries, 0),
         )
-        self._held = ExitStack()
+        self._exit_stack = ExitStack()
         self._pool: HostPool | None = None
         self._stats = TransportStats()
 
     def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
-        """Join or start Ray, find room for the hosts, start them, and bring the agents into them."""
+        """Join or start Ray, reserve resources, start the hosts, and create the agents."""
         agents = setup.problem.agents
         self._n, self._history, self._stats = setup.problem.n, AgentHistory(agents), TransportStats()
         reports = ReportSink(recorder, agents, repeatable=arms.repeatable)
         options = HostOptions(self._max_concurrent_pulls, reports.options)
         cpus = self._resources.get("CPU", 0) * self._host_count(agents, nodes=1)
-        cluster = self._held.enter_context(joined_cluster(self._address, cpus))
+        cluster = self._exit_stack.enter_context(joined_cluster(self._address, cpus))
         count = self._host_count(agents, nodes=sum(node["Alive"] for node in cluster.ray.nodes()))
-        group = self._held.enter_context(placed(cluster, count, self._resources, self._timeouts.start))
+        group = self._exit_stack.enter_context(reserved(cluster, count, self._resources, self._timeouts.start))
         starter = _Starter(cluster, actor_options(group, self._resources, self._runtime_env), arms, setup, options)
 
         def start_another() -> Host:
@@ -120,22 +120,22 @@ class RayTeam(Team):
             self._timeouts,
             self._stats,
             is_ours=cluster.is_ours,
-            note=recorder.note_status,
+            note_status=recorder.note_status,
         )
-        self._pool.settle(range(agents))
+        self._pool.start_agents(range(agents))
 
     def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
-        """Ask all hosts at once; what a lost one owes is answered by another."""
+        """Send the requests to all hosts in parallel; the agents of a lost host answer from a different one."""
         assert self._pool is not None
         for sealed in seal_requests(list(requests), self._history.epochs):
-            self._history.asked(sealed)
+            self._history.add_request(sealed)
         replies = self._pool.exchange(request.agent for request in requests)
         return [replies[request.agent].open() for request in requests]
 
     def close(self) -> None:
-        """End the hosts, give back their room, and leave Ray; one that was started here ends."""
+        """Kill the hosts, release their resources, and leave Ray; a private Ray is shut down."""
         pool, self._pool = self._pool, None
-        with self._held:  # left even if a second Ctrl-C comes
+        with self._exit_stack:  # also if a second Ctrl-C arrives
             if pool is not None:
                 pool.close()
 
@@ -144,7 +144,7 @@ class RayTeam(Team):
         return self._stats
 
     def observed(self) -> Sequence[Batch] | None:
-        """What the agents of each host pulled, added up; None if one was lost after the last answer."""
+        """The pulls of the agents, added up per host; None if a host was lost after the last answer."""
         totals = None if self._pool is None else self._pool.totals()
         if totals is None:
             return None
@@ -152,7 +152,7 @@ class RayTeam(Team):
         return [(arms, np.frombuffer(pulls, "<i8"), np.frombuffer(sums, "<f8")) for pulls, sums in totals]
 
     def whereabouts(self) -> list[tuple[str, int, list[int]]]:
-        """While a run goes on: node, process and agents of each host."""
+        """Node, process and agents of each host, during a run."""
         return [] if self._pool is None else self._pool.whereabouts()
 
     def _host_count(self, agents: int, nodes: int) -> int:
@@ -170,26 +170,27 @@ class _Starter:
             self._kind = self._ray.remote(AgentHost).options(**actor)
         except (ValueError, TypeError) as error:
             raise InputError(
-                f"runtime_env is {actor.get('runtime_env')!r}, which Ray does not take: {error}", argument="runtime_env"
+                f"runtime_env is {actor.get('runtime_env')!r}, which Ray rejects: {error}", argument="runtime_env"
             ) from None
-        self._cargo = module_folders(), msgspec.msgpack.encode(setup), msgspec.msgpack.encode(options)
+        self._arguments = module_folders(), msgspec.msgpack.encode(setup), msgspec.msgpack.encode(options)
         try:
             self._arms = self._ray.put(arms)
         except (TypeError, AttributeError, pickle.PicklingError) as error:
-            said = str(error.__cause__ or error).strip().splitlines()[0]
+            line = str(error.__cause__ or error).strip().splitlines()[0]
             raise InputError(
-                f"these arms cannot be sent to Ray's hosts ({said}): what pull uses has to be data or importable; "
+                f"these arms cannot be sent to Ray's hosts ({line}): pull may only use data and importable modules; "
                 "open files and connections inside it",
                 argument="arms",
             ) from None
 
-    def start(self, count: int, limit: float) -> list[Host]:
-        """Start so many, and wait until they are there."""
-        actors = [self._kind.remote(*self._cargo) for _ in range(count)]
+    def start(self, count: int, timeout: float) -> list[Host]:
+        """Start this many hosts, and wait until they are ready."""
+        actors = [self._kind.remote(*self._arguments) for _ in range(count)]
         try:
-            calls = [actor.equip.remote(self._arms) for actor in actors] + [actor.where.remote() for actor in actors]
-            places = self._ray.get(calls, timeout=limit)[count:]
-            _check_versions(places)
+            calls = [actor.set_arms.remote(self._arms) for actor in actors]
+            calls += [actor.location.remote() for actor in actors]
+            locations = self._ray.get(calls, timeout=timeout)[count:]
+            _check_versions(locations)
         except BaseException as error:
             for actor in actors:
                 self._ray.kill(actor, no_restart=True)
@@ -197,27 +198,28 @@ class _Starter:
                 raise
             if isinstance(error, self._ray.exceptions.GetTimeoutError):
                 raise InputError(
-                    f"Ray's hosts did not start within start_timeout={limit:g} seconds", argument="start_timeout"
+                    f"Ray's hosts did not start within start_timeout={timeout:g} seconds", argument="start_timeout"
                 ) from None
-            raise InputError(f"a host could not be started on Ray: {reason(error)}; {what_to_do(error)}") from None
-        return [Host(actor, node, process) for actor, (node, process, _) in zip(actors, places, strict=True)]
+            raise InputError(f"a host could not be started on Ray: {reason(error)}; {advice(error)}") from None
+        return [Host(actor, node, process) for actor, (node, process, _) in zip(actors, locations, strict=True)]
 
 
-def _check_versions(places: Sequence[tuple[str, int, str]]) -> None:
-    for node, _, version in places:
+def _check_versions(locations: Sequence[tuple[str, int, str]]) -> None:
+    for node, _, version in locations:
         if version != collabtop.__version__:
             raise InputError(
-                f"node {node} has collabtop {version}, this one {collabtop.__version__}: install the same on all"
+                f"node {node} has collabtop {version}, but this process has {collabtop.__version__}: install the same "
+                "version on all nodes"
             )
 
 
 def _checked_resources(resources: Mapping[str, float] | None) -> dict[str, float]:
-    wanted: dict[str, float] = {"CPU": 1} if resources is None else dict(resources)
-    for name, amount in wanted.items():
+    amounts: dict[str, float] = {"CPU": 1} if resources is None else dict(resources)
+    for name, amount in amounts.items():
         if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 < amount < math.inf:
             raise InputError(
                 f"resources has {amount!r} of {name!r}, but a positive number is needed", argument="resources"
             )
-    if not wanted:
-        raise InputError('resources is empty, but a host needs something, such as {"CPU": 1}', argument="resources")
-    return wanted
+    if not amounts:
+        raise InputError('resources is empty, but a host needs at least one, such as {"CPU": 1}', argument="resources")
+    return amounts

@@ -1,8 +1,8 @@
-"""Requests and replies as bytes, for teams whose agents are somewhere else.
+"""Requests and replies as bytes, for teams whose agents run in other processes.
 
-An envelope says whose it is (`agent`), which exchange it belongs to (`number`), and which life of the agent is meant
-(`epoch`). An agent that lost its state and began again lives in another epoch, so its answer never passes for an
-answer. Envelopes are bookkeeping of the transport: the ledger counts the messages inside.
+An envelope names the agent, the number of the exchange, and the agent's epoch. An agent that lost its state starts
+again in a new epoch, so an answer from an earlier epoch is never accepted. Envelopes belong to the transport: the
+ledger only counts the messages inside.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Sealed = TypeVar("_Sealed", "SealedRequest", "SealedReply")
 
 
 class SealedRequest(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
-    """A request on its way, its messages as bytes."""
+    """A request with encoded messages."""
 
     epoch: int
     agent: int
@@ -28,12 +28,12 @@ class SealedRequest(msgspec.Struct, frozen=True, gc=False, array_like=True, forb
     messages: tuple[bytes, ...]
 
     def open(self) -> Request:
-        """The request; messages that are none are refused."""
+        """Decode the request; invalid messages are rejected."""
         return Request(self.agent, self.number, tuple(wire.decode(data) for data in self.messages))
 
 
 class SealedReply(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
-    """A reply on its way, its answer as bytes."""
+    """A reply with an encoded answer."""
 
     epoch: int
     agent: int
@@ -42,12 +42,12 @@ class SealedReply(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid
     answer: bytes
 
     def open(self) -> Reply:
-        """The reply; an answer that is no message is refused."""
+        """Decode the reply; an invalid answer is rejected."""
         return Reply(self.agent, self.number, self.pulls, wire.decode(self.answer))
 
 
 def seal_requests(requests: list[Request], epochs: Sequence[int] | Mapping[int, int]) -> list[SealedRequest]:
-    """Requests ready to go, to the current epoch of each agent; a message to many is encoded once.
+    """Encode requests for the current epoch of each agent; a message to several agents is encoded once.
 
     >>> from collabtop.protocol.messages import PullHand
     >>> sealed = seal_requests([Request(0, 1, (PullHand(5),))], epochs=[3])
@@ -63,23 +63,23 @@ def seal_requests(requests: list[Request], epochs: Sequence[int] | Mapping[int, 
         return data
 
     return [
-        SealedRequest(epochs[it.agent], it.agent, it.number, tuple(as_bytes(message) for message in it.messages))
-        for it in requests
+        SealedRequest(epochs[request.agent], request.agent, request.number, tuple(map(as_bytes, request.messages)))
+        for request in requests
     ]
 
 
 def seal_reply(reply: Reply, epoch: int) -> SealedReply:
-    """A reply ready to go, from this epoch of its agent."""
+    """Encode a reply from this epoch of its agent."""
     return SealedReply(epoch, reply.agent, reply.number, reply.pulls, wire.encode(reply.answer))
 
 
 def pack(sealed: list[SealedRequest] | list[SealedReply]) -> bytes:
-    """Several envelopes as bytes."""
+    """Encode several envelopes."""
     return _encoder.encode(sealed)
 
 
 def unpack(data: bytes, kind: type[_Sealed]) -> list[_Sealed]:
-    """Read envelopes back; anything else is refused.
+    """Decode envelopes; anything else is rejected.
 
     >>> unpack(pack([SealedReply(0, 1, 2, 30, b"...")]), SealedReply)
     [SealedReply(epoch=0, agent=1, number=2, pulls=30, answer=b'...')]
@@ -87,44 +87,49 @@ def unpack(data: bytes, kind: type[_Sealed]) -> list[_Sealed]:
     try:
         sealed: list[_Sealed] = msgspec.msgpack.decode(data, type=list[kind])  # type: ignore[valid-type]
     except (msgspec.DecodeError, ValueError) as error:
-        raise ProtocolError(f"not envelopes: {error}") from None
+        raise ProtocolError(f"invalid envelopes: {error}") from None
     return sealed
 
 
-class _Shared(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Requests whose messages are kept once, however many of them hold it."""
+class _SharedRequests(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Requests that refer to a common list of messages, in which each is stored once."""
 
     messages: list[bytes]
     requests: list[tuple[int, int, int, tuple[int, ...]]]
 
 
 def pack_shared(sealed: Iterable[SealedRequest]) -> bytes:
-    """Requests to many agents of one host as bytes: what is said to all of them travels once."""
-    places: dict[bytes, int] = {}
+    """Encode requests to several agents of one host; a message to all of them is sent once."""
+    indices: dict[bytes, int] = {}
     requests = [
-        (it.epoch, it.agent, it.number, tuple(places.setdefault(data, len(places)) for data in it.messages))
-        for it in sealed
+        (
+            request.epoch,
+            request.agent,
+            request.number,
+            tuple(indices.setdefault(data, len(indices)) for data in request.messages),
+        )
+        for request in sealed
     ]
-    return _encoder.encode(_Shared(list(places), requests))
+    return _encoder.encode(_SharedRequests(list(indices), requests))
 
 
 def open_shared(data: bytes) -> list[tuple[int, Request]]:
-    """Read such requests back, each with its epoch; anything else is refused. Each message is decoded once.
+    """Decode such requests, each with its epoch; anything else is rejected. Each message is decoded once.
 
     >>> from collabtop.protocol.messages import PullHand
-    >>> asked = [Request(agent, 1, (PullHand(5),)) for agent in (0, 1)]
-    >>> open_shared(pack_shared(seal_requests(asked, epochs=[3, 0]))) == [(3, asked[0]), (0, asked[1])]
+    >>> requests = [Request(agent, 1, (PullHand(5),)) for agent in (0, 1)]
+    >>> open_shared(pack_shared(seal_requests(requests, epochs=[3, 0]))) == [(3, requests[0]), (0, requests[1])]
     True
     """
     try:
-        shared = msgspec.msgpack.decode(data, type=_Shared)
+        shared = msgspec.msgpack.decode(data, type=_SharedRequests)
         messages = [wire.decode(message) for message in shared.messages]
         return [
-            (epoch, Request(agent, number, tuple(messages[place] for place in places)))
-            for epoch, agent, number, places in shared.requests
+            (epoch, Request(agent, number, tuple(messages[index] for index in indices)))
+            for epoch, agent, number, indices in shared.requests
         ]
     except (msgspec.DecodeError, ValueError, IndexError) as error:
-        raise ProtocolError(f"not requests: {error}") from None
+        raise ProtocolError(f"invalid requests: {error}") from None
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -1,14 +1,14 @@
-"""What crosses between the coordinator and a host of many agents, as bytes: MessagePack, decoded strictly.
+"""Messages between the coordinator and a host of several agents, as MessagePack, decoded strictly.
 
-=========  ====================================================================================
-RestoreAgents   down: take on these agents, give them the requests they answered in an earlier life
-AgentsRestored    up: what they answered this time
-Answers    up: replies, what went wrong, agents that are not (or no longer) here; and a report
-Heartbeat       up: a sign of life, and a report of what was drawn meanwhile
-=========  ====================================================================================
+==============  ===============================================================================================
+RestoreAgents   to the host: create these agents, and repeat the requests that they answered before
+AgentsRestored  to the coordinator: digests of their replies this time
+Answers         to the coordinator: replies, errors, agents that the host does not have; and a report
+Heartbeat       to the coordinator: the host is alive; and a report of rewards drawn since the last one
+==============  ===============================================================================================
 
-What goes up is numbered by its host: a reply counts only after all that was drawn for it has arrived.
-Requests go down in the envelopes of `envelope`, all that are for one host together.
+A host numbers its messages: a reply is accepted only after all rewards drawn for it have arrived. Requests are sent
+to the host in envelopes (`envelope`), all requests for one host together.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import msgspec
 
-from collabtop.arms.draws import Halted
+from collabtop.arms.draws import AgentHalted
 from collabtop.errors import CollabtopError, Fields, ProtocolError, PullError, error_fields, rebuild_error
 from collabtop.runlog.format import Rewards, Sums
 from collabtop.teams.remote.envelope import SealedReply
@@ -28,38 +28,39 @@ _INTERRUPTED, _HALTED = "KeyboardInterrupt", "Halted"
 
 
 class Fault(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The error that kept an agent from answering."""
+    """An error that prevented an agent from answering."""
 
     agent: int
     kind: str
     message: str
     fields: Fields
-    """What the error carries besides its message (`errors.error_fields`)."""
+    """The attributes of the error besides its message (`errors.error_fields`)."""
     trace: str
 
     @property
     def is_halt(self) -> bool:
-        """Whether the agent was only stopped because of an error elsewhere."""
+        """Whether the agent was only stopped because of an error of a different agent."""
         return self.kind == _HALTED
 
     def error(self) -> BaseException:
-        """The error to raise for it: the one an agent in this process would raise."""
+        """The error to raise: the same as for an agent in this process."""
         if self.kind == _INTERRUPTED:
             return KeyboardInterrupt()
         error = PullError(self.message, "") if self.is_halt else rebuild_error(self.kind, self.message, self.fields)
-        error.add_note(f"where it was raised, by agent {self.agent}:\n{self.trace}")
+        error.add_note(f"traceback of agent {self.agent}:\n{self.trace}")
         return error
 
 
 def fault_of(agent: int, error: BaseException) -> Fault:
-    """Describe an error that an agent met, for the coordinator to raise.
+    """Describe an error of an agent, for the coordinator to raise.
 
     >>> fault_of(3, ZeroDivisionError("division by zero")).error()
     PullError('a pull of agent 3 raised ZeroDivisionError: division by zero')
     """
     trace = "".join(traceback.format_exception(error))
-    if isinstance(error, KeyboardInterrupt | Halted):
-        return Fault(agent, type(error).__name__, str(error), {}, trace)
+    if isinstance(error, KeyboardInterrupt | AgentHalted):
+        kind = _HALTED if isinstance(error, AgentHalted) else _INTERRUPTED
+        return Fault(agent, kind, str(error), {}, trace)
     if not isinstance(error, CollabtopError):  # from the user's own arms
         error = PullError(f"a pull of agent {agent} raised {type(error).__name__}: {error}", "")
     kind, fields = error_fields(error)
@@ -67,56 +68,56 @@ def fault_of(agent: int, error: BaseException) -> Fault:
 
 
 class RestoreAgents(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Take on these agents."""
+    """Create these agents."""
 
     agents: list[tuple[int, int]]
-    """Agent and epoch."""
+    """Agent and epoch of each."""
     requests: bytes
-    """What they were asked and answered before, agent by agent (`pack_shared`)."""
+    """The requests that they answered before, agent by agent (`pack_shared`)."""
     records: list[Rewards | Sums]
-    """Rewards they drew before, which must not be drawn again."""
+    """Rewards that they drew before, which must not be drawn again."""
 
 
 class AgentsRestored(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The agents are there."""
+    """The agents were created."""
 
     number: int
-    said: dict[int, list[bytes]]
-    """What each agent answered to the requests it was given again, as digests."""
+    digests: dict[int, list[bytes]]
+    """Digests of the replies of each agent to the repeated requests."""
     faults: list[Fault]
     items: list[Item]
 
 
 class Answers(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What became of some requests."""
+    """The results of requests."""
 
     number: int
     replies: list[SealedReply]
     faults: list[Fault]
     forgotten: list[int]
-    """Agents that are not here in that epoch: their state was lost."""
+    """Agents that the host does not have in the requested epoch: their state was lost."""
     items: list[Item]
 
 
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A sign of life."""
+    """The host is alive."""
 
     number: int
     is_failing: bool
-    """Whether an agent met an error, and the others are about to stop."""
+    """Whether an agent raised an error, and the others are about to stop."""
     items: list[Item]
 
 
 _HostMessage = TypeVar("_HostMessage", RestoreAgents, AgentsRestored, Answers, Heartbeat)
 
 
-def to_bytes(letter: RestoreAgents | AgentsRestored | Answers | Heartbeat) -> bytes:
-    """A letter as bytes."""
-    return msgspec.msgpack.encode(letter)
+def to_bytes(message: RestoreAgents | AgentsRestored | Answers | Heartbeat) -> bytes:
+    """Encode a message."""
+    return msgspec.msgpack.encode(message)
 
 
 def from_bytes(data: bytes, kind: type[_HostMessage]) -> _HostMessage:
-    """Read a letter back; anything else is refused.
+    """Decode a message; anything else is rejected.
 
     >>> from_bytes(to_bytes(Heartbeat(1, False, [])), Heartbeat)
     Heartbeat(number=1, is_failing=False, items=[])
@@ -124,4 +125,4 @@ def from_bytes(data: bytes, kind: type[_HostMessage]) -> _HostMessage:
     try:
         return msgspec.msgpack.decode(data, type=kind)
     except (msgspec.DecodeError, ValueError) as error:
-        raise ProtocolError(f"not a letter of kind {kind.__name__}: {error}") from None
+        raise ProtocolError(f"invalid {kind.__name__}: {error}") from None

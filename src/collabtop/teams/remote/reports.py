@@ -1,4 +1,4 @@
-"""What agents in other processes report besides replies: rewards as they are drawn, and failed attempts."""
+"""Reports of agents in other processes besides replies: rewards as they are drawn, and failed attempts."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Item = Rewards | Sums | PullsMade | PullFailed
 
 
 class ReportOptions(msgspec.Struct, frozen=True):
-    """What is reported, besides failed attempts."""
+    """What is reported besides failed attempts."""
 
     rewards: bool
-    """Whether rewards are, since they are logged or cannot be drawn again."""
+    """Whether rewards are reported: they are logged, or cannot be drawn again."""
     events: bool
-    """Whether pulls are, since there is a listener for events."""
+    """Whether pulls are reported: there is a listener for events."""
 
 
 class ReportBuffer:
-    """In the agents' process: collects what their recorders record, from any thread, until it is drained."""
+    """In the agents' process: collects the output of their recorders, from any thread, until it is drained."""
 
     def __init__(self, options: ReportOptions) -> None:
         self._options = options
@@ -37,7 +37,7 @@ class ReportBuffer:
         """A recorder for an agent; `records` are the rewards that the agent drew in an earlier process."""
         if not (self._options.rewards or self._options.events):
             return RewardRecorder(failure_mode=failure_mode)
-        return RewardRecorder(self, self.hear, records, failure_mode)
+        return RewardRecorder(self, self.add_event, records, failure_mode)
 
     def append(self, record: Record, *, sync: bool = False) -> None:
         """Collect a record."""
@@ -51,14 +51,14 @@ class ReportBuffer:
     def note_status(self, agents: Iterable[int], state: AgentState) -> None:
         """Do nothing: the coordinator knows which agents it reaches."""
 
-    def hear(self, event: Event) -> None:
+    def add_event(self, event: Event) -> None:
         """Collect an event; failed attempts are counted whether or not there is a listener."""
         if isinstance(event, PullFailed) or (self._options.events and isinstance(event, PullsMade)):
             with self._lock:
                 self._items.append(event)
 
     def drain(self) -> tuple[int, list[Item]]:
-        """The number of this report, and everything since the last one: rewards have an order."""
+        """Return the number of this report, and everything collected since the last one, in order."""
         with self._lock:
             items, self._items = self._items, []
             self._drained += 1
@@ -66,27 +66,27 @@ class ReportBuffer:
 
 
 class ReportSink:
-    """At the coordinator: passes reports to the run's recorder, each pull once, however often an agent is rebuilt."""
+    """At the coordinator: passes reports to the run's recorder, each pull once even if an agent is rebuilt."""
 
     def __init__(self, recorder: RewardRecorder, agents: int, *, repeatable: bool) -> None:
         self.options = ReportOptions(rewards=recorder.is_logged or not repeatable, events=recorder.is_watched)
-        """What the agents have to report."""
+        """What the agents report."""
         self.records: list[list[Rewards | Sums]] = [[] for _ in range(agents)]
         """Rewards of each agent that cannot be drawn again."""
         self._recorder, self._repeatable = recorder, repeatable
-        self._recorded = [0] * agents  # pulls of each agent whose rewards are here
-        self._published = [0] * agents  # pulls of each agent that were published
-        self._in_this_life = [0] * agents  # the same, as the agent's present life reports them
+        self._recorded = [0] * agents  # pulls of each agent whose rewards were recorded
+        self._published = [0] * agents  # pulls of each agent that were published as events
+        self._reported = [0] * agents  # pulls that each agent reported in its current epoch
         for agent, records in recorder.records_by_agent().items():
             self.records[agent] = records
             self._recorded[agent] = sum(record.pulls for record in records)
 
-    def begin_life(self, agent: int) -> None:
-        """The agent starts again, and reports its pulls from the first one on."""
-        self._in_this_life[agent] = 0
+    def begin_epoch(self, agent: int) -> None:
+        """Note that the agent starts again, and reports its pulls from the first one on."""
+        self._reported[agent] = 0
 
     def take(self, items: Iterable[Item]) -> None:
-        """Take in a report, in order."""
+        """Process a report, in order."""
         for item in items:
             if isinstance(item, Rewards | Sums):
                 self._record(item)
@@ -97,7 +97,7 @@ class ReportSink:
 
     def _record(self, record: Rewards | Sums) -> None:
         agent = record.agent
-        if record.first < self._recorded[agent]:  # simulated rewards, drawn once more by a rebuilt agent
+        if record.first < self._recorded[agent]:  # simulated rewards that a rebuilt agent drew again
             return
         if record.first > self._recorded[agent]:
             missing = f"{self._recorded[agent]} to {record.first - 1}"
@@ -109,8 +109,8 @@ class ReportSink:
 
     def _publish(self, event: PullsMade) -> None:
         agent = event.agent
-        self._in_this_life[agent] += event.pulls
-        fresh = min(event.pulls, self._in_this_life[agent] - self._published[agent])
-        if fresh > 0:
-            self._published[agent] += fresh
-            self._recorder.publish(PullsMade(agent, fresh, event.recalled))
+        self._reported[agent] += event.pulls
+        new_pulls = min(event.pulls, self._reported[agent] - self._published[agent])
+        if new_pulls > 0:
+            self._published[agent] += new_pulls
+            self._recorder.publish(PullsMade(agent, new_pulls, event.recalled))
