@@ -1,11 +1,11 @@
-"""The base class of all arms, and the interface of recorders."""
+"""The base classes of arms and of recorders."""
 
 from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -24,14 +24,16 @@ FailureMode = Literal["", "raise", "zero", "skip"]
 """What happens to a pull that fails for good; "" for arms whose pulls cannot fail."""
 
 
-class Recorder(Protocol):
-    """Receives rewards as they are drawn, and returns those that an earlier process drew."""
+class Recorder:
+    """Receives rewards as they are drawn, and returns those that an earlier process drew. This one records nothing."""
 
     def pull_sums(self, source: Arms, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Pull arms that return sums, or return the recorded sums."""
+        return source.pull(arms, times, draws)
 
     def recall(self, attempt: PullAttempt, limit: int) -> Reals:
         """Return up to `limit` recorded rewards, starting at this pull (NaN: the pull failed)."""
+        return np.empty(0)
 
     def keep(self, attempt: PullAttempt, rewards: Reals) -> None:
         """Record the rewards of the pulls just made (NaN: the pull failed)."""
@@ -41,27 +43,6 @@ class Recorder(Protocol):
 
     def note_failure(self, attempt: PullAttempt, label: str, error: str, *, again: bool) -> None:
         """Record an attempt that failed."""
-
-
-class NoRecorder:
-    """A recorder that records nothing."""
-
-    def pull_sums(self, source: Arms, arms: Ints, times: Ints, draws: Draws) -> Reals:
-        """Pull without recording."""
-        return source.pull(arms, times, draws)
-
-    def recall(self, attempt: PullAttempt, limit: int) -> Reals:
-        """Return no rewards."""
-        return np.empty(0)
-
-    def keep(self, attempt: PullAttempt, rewards: Reals) -> None:
-        """Do nothing."""
-
-    def flush(self, agent: int) -> None:
-        """Do nothing."""
-
-    def note_failure(self, attempt: PullAttempt, label: str, error: str, *, again: bool) -> None:
-        """Do nothing."""
 
 
 class Arms(ABC):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import msgspec
 import numpy as np
 
-from collabtop.arms.base import Arms, FailureMode, Ints, NoRecorder, Reals, Recorder
+from collabtop.arms.base import Arms, FailureMode, Ints, Reals, Recorder
 from collabtop.arms.callers import Caller, make_caller
 from collabtop.arms.calls import AttemptOutcome, CandidatePull, PullAttempt, PullFunction
 from collabtop.arms.draws import AgentHalted, Draws
@@ -71,7 +71,7 @@ class CalledArms(Arms):
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Call the function once per pull, in the order of `arms`."""
-        return self.pull_recorded(arms, times, draws, NoRecorder())
+        return self.pull_recorded(arms, times, draws, Recorder())
 
     def use_pickler(self, dumps: Callable[[Any], bytes]) -> None:
         """Use `dumps` to pickle the function for pulls in a separate process."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collabtop.arms import Arms, Draws
-from collabtop.arms.base import NoRecorder, Recorder
+from collabtop.arms.base import Recorder
 from collabtop.errors import ProtocolError
 from collabtop.protocol import hashing, sampling, shuffling
 from collabtop.protocol.messages import (
@@ -63,7 +63,7 @@ class Agent:
         self.number = number
         self.batches: list[tuple[Ints, Ints, Reals]] = []
         """All batches of pulls so far: arms, times, sums (mirrored if the run is)."""
-        self._arms, self._recorder = arms, recorder or NoRecorder()
+        self._arms, self._recorder = arms, recorder or Recorder()
         self._problem = setup.problem
         self._mirrored = setup.mirrored
         self._draws = Draws(setup.seed, number)

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from collabtop.arms import Arms, Draws
-from collabtop.arms.base import Ints, Reals
+from collabtop.arms.base import Ints, Reals, Recorder
 from collabtop.arms.calls import PullAttempt
 from collabtop.errors import FileError
 from collabtop.events import Event, OnEvent, PullFailed, PullsMade
@@ -37,7 +37,7 @@ class RecordSink(Protocol):
         """Record that agents became reachable or unreachable."""
 
 
-class RewardRecorder:
+class RewardRecorder(Recorder):
     """The recorder of a run: rewards by agent and pull number, failed pulls, and the run's events.
 
     Args:
