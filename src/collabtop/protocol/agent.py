@@ -12,34 +12,8 @@ from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Recorder
 from collabtop.errors import ProtocolError
 from collabtop.protocol import hashing, sampling, shuffling
-from collabtop.protocol.messages import (
-    TIES_BEFORE,
-    Accepted,
-    Border,
-    CoarseMeans,
-    CountTies,
-    Cut,
-    Deal,
-    Hand,
-    HandOver,
-    Held,
-    Ints,
-    Means,
-    Message,
-    Narrow,
-    OpenArms,
-    Prune,
-    Pull,
-    PullHand,
-    PullOpen,
-    Reals,
-    Reply,
-    Request,
-    Sample,
-    Tied,
-    Values,
-    Window,
-)
+from collabtop.protocol import messages as msg
+from collabtop.protocol.messages import Ints, Message, Reals, Reply, Request
 from collabtop.protocol.rounding import NoiseGauge, coarse_means
 from collabtop.protocol.setup import Setup
 
@@ -55,7 +29,7 @@ class Agent:
     >>> from collabtop.problem import Problem
     >>> from collabtop.protocol.messages import Request
     >>> agent = Agent(0, BernoulliArms([1.0, 0.0]), Setup(Problem(n=2, m=1, agents=1, horizon=8), seed=1))
-    >>> agent.answer(Request(0, 1, (Pull(None, np.array([4])),)))
+    >>> agent.answer(Request(0, 1, (msg.Pull(None, np.array([4])),)))
     Reply(agent=0, number=1, pulls=8, answer=Means(means=array([1., 0.]), free=()))
     """
 
@@ -112,17 +86,17 @@ class Agent:
         self.batches.append((arms, times, sums))
         return sums
 
-    def _pull(self, message: Pull) -> Means:
+    def _pull(self, message: msg.Pull) -> msg.Means:
         arms = np.arange(self._problem.n) if message.arms is None else message.arms
         times = message.times
         if np.count_nonzero(times) < len(times):
             arms, times = arms[np.broadcast_to(times > 0, arms.shape)], times[times > 0]
-        return Means(self._draw(arms, times) / times)
+        return msg.Means(self._draw(arms, times) / times)
 
-    def _open_arms(self, message: OpenArms) -> None:
+    def _open_arms(self, message: msg.OpenArms) -> None:
         """Do nothing: the counts determine the number of pulls, which every `Pull` states anyway."""
 
-    def _pull_open(self, message: PullOpen) -> CoarseMeans:
+    def _pull_open(self, message: msg.PullOpen) -> msg.CoarseMeans:
         if self._open is None:
             self._open = np.arange(self._problem.n)
         if message.survived is not None:
@@ -135,12 +109,12 @@ class Agent:
             sums = sums + second_sums
         return coarse_means(sums, message.times, self._gauge.variance, message.coarseness, self._draws.bulk)
 
-    def _deal(self, message: Deal) -> Held:
+    def _deal(self, message: msg.Deal) -> msg.Held:
         self._hand = hashing.hand(message.coefficients, self._problem.n, self._problem.agents, self.number)
         self._sums, self._pulls, self._accepted = np.zeros(len(self._hand)), 0, []
-        return Held(len(self._hand))
+        return msg.Held(len(self._hand))
 
-    def _pull_hand(self, message: PullHand) -> None:
+    def _pull_hand(self, message: msg.PullHand) -> None:
         self._sums = self._sums + self._draw(self._hand, np.array([message.times]))
         self._pulls += message.times
         self._means = self._sums / self._pulls
@@ -152,38 +126,38 @@ class Agent:
         self._order = np.lexsort((self._draws.bulk.random(len(values)), values))
         self._keys = values[self._order]
 
-    def _sample(self, message: Sample) -> Values:
-        return Values(self._keys[sampling.around(message.rank, message.total, len(self._keys))])
+    def _sample(self, message: msg.Sample) -> msg.Values:
+        return msg.Values(self._keys[sampling.around(message.rank, message.total, len(self._keys))])
 
-    def _narrow(self, message: Narrow) -> Window:
+    def _narrow(self, message: msg.Narrow) -> msg.Window:
         start = self._position(message.low, message.low_place)
         stop = self._position(message.high, message.high_place)
-        return Window(start, stop, self._keys[sampling.between(start, stop)])
+        return msg.Window(start, stop, self._keys[sampling.between(start, stop)])
 
     def _position(self, bound: float, place: int) -> int:
         if place >= 0:
             return place
-        return int(self._keys.searchsorted(bound, "right" if place == TIES_BEFORE else "left"))
+        return int(self._keys.searchsorted(bound, "right" if place == msg.TIES_BEFORE else "left"))
 
-    def _count_ties(self, message: CountTies) -> Tied:
+    def _count_ties(self, message: msg.CountTies) -> msg.Tied:
         below = int(self._keys.searchsorted(message.value, "left"))
-        return Tied(below, int(self._keys.searchsorted(message.value, "right")) - below)
+        return msg.Tied(below, int(self._keys.searchsorted(message.value, "right")) - below)
 
-    def _border(self, message: Border) -> None:
+    def _border(self, message: msg.Border) -> None:
         self._is_top = np.zeros(len(self._hand), np.bool_)
         self._is_top[self._order[len(self._hand) - message.top :]] = True
         self._set_keys(np.where(self._is_top, self._means - message.lower, message.upper - self._means))
 
-    def _cut(self, message: Cut) -> Accepted:
+    def _cut(self, message: msg.Cut) -> msg.Accepted:
         settled = self._order[message.keep :]
         accepted = settled[self._is_top[settled]]
         if len(accepted):
             self._accepted.append((self._hand[accepted], self._means[accepted]))
         kept = np.sort(self._order[: message.keep])
         self._hand, self._sums, self._means = self._hand[kept], self._sums[kept], self._means[kept]
-        return Accepted(len(accepted))
+        return msg.Accepted(len(accepted))
 
-    def _prune(self, message: Prune) -> Hand:
+    def _prune(self, message: msg.Prune) -> msg.Hand:
         # The hand comes from a shuffle in random order, so a stable sort breaks ties at random.
         hand = shuffling.hand(message.seed, self._problem.n, self._problem.agents, self.number)
         sums, pulls_before = np.zeros(len(hand)), 0
@@ -193,12 +167,12 @@ class Agent:
             if size < len(hand):
                 best = np.sort((-sums).argsort(kind="stable")[:size])
                 hand, sums = hand[best], sums[best]
-        return Hand(hand, sums / pulls_before, _NO_ARMS, _NO_REALS)
+        return msg.Hand(hand, sums / pulls_before, _NO_ARMS, _NO_REALS)
 
-    def _hand_over(self, message: HandOver) -> Hand:
+    def _hand_over(self, message: msg.HandOver) -> msg.Hand:
         accepted = [arms for arms, _ in self._accepted]
         accepted_means = [means for _, means in self._accepted]
-        return Hand(
+        return msg.Hand(
             self._hand if message.live else _NO_ARMS,
             self._means if message.live else _NO_REALS,
             np.concatenate(accepted) if accepted else _NO_ARMS,
@@ -207,16 +181,16 @@ class Agent:
 
 
 _HANDLERS: dict[type[Message], Callable[[Agent, Any], Message | None]] = {
-    Pull: Agent._pull,
-    Deal: Agent._deal,
-    PullHand: Agent._pull_hand,
-    Sample: Agent._sample,
-    Narrow: Agent._narrow,
-    CountTies: Agent._count_ties,
-    Border: Agent._border,
-    Cut: Agent._cut,
-    HandOver: Agent._hand_over,
-    Prune: Agent._prune,
-    PullOpen: Agent._pull_open,
-    OpenArms: Agent._open_arms,
+    msg.Pull: Agent._pull,
+    msg.Deal: Agent._deal,
+    msg.PullHand: Agent._pull_hand,
+    msg.Sample: Agent._sample,
+    msg.Narrow: Agent._narrow,
+    msg.CountTies: Agent._count_ties,
+    msg.Border: Agent._border,
+    msg.Cut: Agent._cut,
+    msg.HandOver: Agent._hand_over,
+    msg.Prune: Agent._prune,
+    msg.PullOpen: Agent._pull_open,
+    msg.OpenArms: Agent._open_arms,
 }

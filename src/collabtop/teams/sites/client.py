@@ -18,29 +18,8 @@ from collabtop.arms import Arms
 from collabtop.errors import ProtocolError, PullError, SiteError
 from collabtop.protocol.messages import Reply
 from collabtop.teams.remote.envelope import SealedRequest, seal_reply
-from collabtop.teams.sites import tls
+from collabtop.teams.sites import frames, tls
 from collabtop.teams.sites.audit import Audit
-from collabtop.teams.sites.frames import (
-    SMALL,
-    VERSION,
-    Answer,
-    Ask,
-    Declined,
-    Done,
-    Failed,
-    FromCoordinator,
-    FromSite,
-    Hello,
-    Joiner,
-    Ready,
-    Refused,
-    Welcome,
-    WhyDeclined,
-    encode,
-    largest_frame,
-    pieces,
-    read_from_coordinator,
-)
 from collabtop.teams.sites.journal import Journal, JournalledAgent
 from collabtop.teams.sites.min_batch import SmallBatchError, rehearsed_smallest_batch
 from collabtop.teams.sites.port import METHOD, SERVICE
@@ -80,11 +59,11 @@ class SiteClient:
         self.run_id = run_id
         self._give_up, self._keepalive = give_up, keepalive
         self._report = on_status or (lambda line: None)
-        self._welcome: Welcome | None = None
+        self._welcome: frames.Welcome | None = None
         self._journal: Journal | None = None
         self._threads: dict[int, AgentThread] = {}
         self._busy: dict[int, int] = {}
-        self._outbox: asyncio.Queue[FromSite | None] | None = None
+        self._outbox: asyncio.Queue[frames.FromSite | None] | None = None
         self._failure: asyncio.Future[None] | None = None
         """Gets the exception that ends this site's part in the run."""
 
@@ -147,26 +126,28 @@ class SiteClient:
                 call.cancel()
 
     async def _take_part(self, call: Any, process: int) -> bool:
-        await self._send(call, Hello(VERSION, self.run_id, process, self._arms.n, labels_fingerprint(self._arms)))
-        joiner = Joiner(SMALL)
+        await self._send(
+            call, frames.Hello(frames.VERSION, self.run_id, process, self._arms.n, labels_fingerprint(self._arms))
+        )
+        joiner = frames.Joiner(frames.SMALL)
         frame = await self._read(call, joiner)
-        if isinstance(frame, Refused):
+        if isinstance(frame, frames.Refused):
             self._handle_refusal(frame)
-        if not isinstance(frame, Welcome):
+        if not isinstance(frame, frames.Welcome):
             raise SiteError("the coordinator sent a frame out of order")
         await self._handle_welcome(call, frame)
         assert self._journal is not None
         self._outbox = asyncio.Queue()
         writer = asyncio.ensure_future(self._write(call, self._outbox))
-        self._outbox.put_nowait(Ready(self._journal.life, self._journal.answered()))
+        self._outbox.put_nowait(frames.Ready(self._journal.life, self._journal.answered()))
         self._report(f"connected to {self._address}")
-        joiner.limit = largest_frame(self._arms.n)
+        joiner.limit = frames.largest_frame(self._arms.n)
         try:
             return await self._read_requests(call, joiner, writer)
         finally:
             writer.cancel()
 
-    async def _read_requests(self, call: Any, joiner: Joiner, writer: asyncio.Future[None]) -> bool:
+    async def _read_requests(self, call: Any, joiner: frames.Joiner, writer: asyncio.Future[None]) -> bool:
         assert self._failure is not None
         while True:
             reading = asyncio.ensure_future(self._read(call, joiner))
@@ -181,13 +162,13 @@ class SiteClient:
                 frame = await reading
             finally:
                 reading.cancel()
-            if isinstance(frame, Done):
+            if isinstance(frame, frames.Done):
                 self._report("done: the run is over")
                 return True
-            if isinstance(frame, Refused):
+            if isinstance(frame, frames.Refused):
                 self._handle_refusal(frame)
-            if not isinstance(frame, Ask):
-                self._stop(Declined("request"), ProtocolError("the coordinator sent a frame out of order"))
+            if not isinstance(frame, frames.Ask):
+                self._stop(frames.Declined("request"), ProtocolError("the coordinator sent a frame out of order"))
                 continue
             self._handle_request(frame.request)
 
@@ -202,18 +183,18 @@ class SiteClient:
 
     # -- frames
 
-    async def _send(self, call: Any, frame: FromSite) -> None:
+    async def _send(self, call: Any, frame: frames.FromSite) -> None:
         if self._audit is not None:
             self._audit.note(frame)
-        for piece in pieces(encode(frame)):
+        for piece in frames.pieces(frames.encode(frame)):
             await call.write(piece)
 
-    async def _write(self, call: Any, outbox: asyncio.Queue[FromSite | None]) -> None:
+    async def _write(self, call: Any, outbox: asyncio.Queue[frames.FromSite | None]) -> None:
         while (frame := await outbox.get()) is not None:
             await self._send(call, frame)
         await call.done_writing()
 
-    async def _read(self, call: Any, joiner: Joiner) -> FromCoordinator:
+    async def _read(self, call: Any, joiner: frames.Joiner) -> frames.FromCoordinator:
         while True:
             piece = await call.read()
             if piece is grpc.aio.EOF:
@@ -221,16 +202,16 @@ class SiteClient:
                 raise _ConnectionLost(_describe(error))
             whole = joiner.take(piece)
             if whole is not None:
-                return read_from_coordinator(whole)
+                return frames.read_from_coordinator(whole)
 
-    def _handle_refusal(self, frame: Refused) -> NoReturn:
+    def _handle_refusal(self, frame: frames.Refused) -> NoReturn:
         if frame.why == "here already":
             raise _ConnectionLost("another process with this certificate is connected")
         raise SiteError(f"rejected by the coordinator: {_WHY_REFUSED[frame.why]}")
 
     # -- the run
 
-    async def _handle_welcome(self, call: Any, welcome: Welcome) -> None:
+    async def _handle_welcome(self, call: Any, welcome: frames.Welcome) -> None:
         """Open the journal when the run is first offered; after a reconnect the run must be the same."""
         if self._welcome is not None:
             if welcome != self._welcome:
@@ -251,7 +232,7 @@ class SiteClient:
         self._threads = {number: AgentThread(agent) for number, agent in self._journal.agents.items()}
         self._welcome, self.run_id = welcome, welcome.run
 
-    def _objection(self, welcome: Welcome) -> tuple[Declined, SiteError] | None:
+    def _objection(self, welcome: frames.Welcome) -> tuple[frames.Declined, SiteError] | None:
         """Why this site declines the run: a frame for the coordinator and an error here. None if it takes part."""
         problem = welcome.setup.problem
         if problem.n != self._arms.n or self._arms.agents not in (None, problem.agents):
@@ -277,7 +258,7 @@ class SiteClient:
         assert self._journal is not None
         agent = self._journal.agents.get(sealed.agent)
         if agent is None or sealed.epoch != self._journal.life:
-            self._stop(Declined("request"), ProtocolError("the coordinator sent a request for a different site"))
+            self._stop(frames.Declined("request"), ProtocolError("the coordinator sent a request for a different site"))
             return
         if self._busy.get(sealed.agent, -1) >= sealed.number:
             return  # the agent is at work on it, or on a later one
@@ -286,7 +267,7 @@ class SiteClient:
         try:
             request = sealed.open()
         except ProtocolError:  # its text may quote the peer
-            self._stop(Declined("request"), ProtocolError("the coordinator sent a request that is not a valid message"))
+            self._stop(frames.Declined("request"), ProtocolError("the coordinator sent an invalid message"))
             return
         self._busy[sealed.agent] = sealed.number
         loop, future = asyncio.get_running_loop(), self._threads[sealed.agent].ask(request)
@@ -299,17 +280,17 @@ class SiteClient:
         error = future.exception()
         if error is None:
             if self._outbox is not None:
-                self._outbox.put_nowait(Answer(seal_reply(future.result(), self._journal.life)))
+                self._outbox.put_nowait(frames.Answer(seal_reply(future.result(), self._journal.life)))
         elif isinstance(error, PullError):
-            self._stop(Failed(agent.number, number, self._arm_with_label(error.candidate)), error)
+            self._stop(frames.Failed(agent.number, number, self._arm_with_label(error.candidate)), error)
         elif isinstance(error, SmallBatchError):
-            self._stop(Declined("batch", error.pulls), SiteError(str(error)))
+            self._stop(frames.Declined("batch", error.pulls), SiteError(str(error)))
         elif isinstance(error, ProtocolError):
-            self._stop(Declined("request"), SiteError(f"the coordinator sent an invalid request: {error}"))
+            self._stop(frames.Declined("request"), SiteError(f"the coordinator sent an invalid request: {error}"))
         else:
             self._stop(None, error)
 
-    def _stop(self, last_frame: FromSite | None, error: BaseException) -> None:
+    def _stop(self, last_frame: frames.FromSite | None, error: BaseException) -> None:
         """End this site's part in the run with an error, after a last frame."""
         if last_frame is not None and self._outbox is not None:
             self._outbox.put_nowait(last_frame)
@@ -339,8 +320,8 @@ def _call_in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[..., None]
         loop.call_soon_threadsafe(callback, *arguments)
 
 
-def _declined(why: WhyDeclined, number: int, text: str) -> tuple[Declined, SiteError]:
-    return Declined(why, number), SiteError(f"this site declined to take part: {text}")
+def _declined(why: frames.WhyDeclined, number: int, text: str) -> tuple[frames.Declined, SiteError]:
+    return frames.Declined(why, number), SiteError(f"this site declined to take part: {text}")
 
 
 def _describe(error: Exception) -> str:

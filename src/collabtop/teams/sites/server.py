@@ -14,20 +14,8 @@ from collabtop.events import OnEvent, SiteChanged
 from collabtop.protocol.ledger import TransportStats
 from collabtop.protocol.messages import Reply, Request
 from collabtop.teams.remote.envelope import seal_requests
-from collabtop.teams.sites import tls
+from collabtop.teams.sites import frames, tls
 from collabtop.teams.sites.connections import Pending, RunOffer, Session, SiteSlot, SiteTimeouts, read_frame
-from collabtop.teams.sites.frames import (
-    Answer,
-    Ask,
-    Declined,
-    Done,
-    Failed,
-    FromSite,
-    Joiner,
-    Refused,
-    WhyRefused,
-    largest_frame,
-)
 from collabtop.teams.sites.handshake import Handshake, Rejected, why_declined
 from collabtop.teams.sites.port import Port
 from collabtop.teams.sites.validation import PublicState
@@ -119,7 +107,7 @@ class SiteServer:
         while remaining:
             sessions = [slot.session for slot in remaining if slot.session is not None]
             remaining = [slot for slot in remaining if slot.session is None and slot.failure is None]
-            await asyncio.gather(*(session.close(Done()) for session in sessions))
+            await asyncio.gather(*(session.close(frames.Done()) for session in sessions))
             if time.monotonic() > deadline:
                 break
             await asyncio.sleep(0.05)
@@ -182,7 +170,7 @@ class SiteServer:
                 self._transport.repeats += 1
                 pending.waited += _RECONNECT_PENALTY
             pending.sent = True
-            slot.session.send(Ask(seal_requests([pending.request], {agent: slot.session.life})[0]))
+            slot.session.send(frames.Ask(seal_requests([pending.request], {agent: slot.session.life})[0]))
 
     # -- one connection
 
@@ -213,10 +201,10 @@ class SiteServer:
                 self._disconnect(slot, session)
                 await session.close()
 
-    async def _refuse(self, session: Session | None, context: Any, why: WhyRefused) -> None:
+    async def _refuse(self, session: Session | None, context: Any, why: frames.WhyRefused) -> None:
         if session is None:
             session = Session(context, self._transport, process=0)
-        await session.close(Refused(why))
+        await session.close(frames.Refused(why))
 
     async def _connect(self, slot: SiteSlot, session: Session) -> None:
         """Make this the site's session; an older one of the same process is dead, noticed or not."""
@@ -236,7 +224,7 @@ class SiteServer:
             self._report(slot, "gone")
 
     async def _read_all(self, slot: SiteSlot, session: Session, context: Any) -> None:
-        joiner = Joiner(largest_frame(self._offer.setup.problem.n))
+        joiner = frames.Joiner(frames.largest_frame(self._offer.setup.problem.n))
         while True:
             reading = asyncio.ensure_future(read_frame(context, joiner, self._transport))
             ended = asyncio.ensure_future(session.ended.wait())
@@ -250,19 +238,19 @@ class SiteServer:
                 return
             self._handle(slot, session, frame)
 
-    def _handle(self, slot: SiteSlot, session: Session, frame: FromSite) -> None:
+    def _handle(self, slot: SiteSlot, session: Session, frame: frames.FromSite) -> None:
         """Handle a frame of a connected site."""
-        if isinstance(frame, Declined):
+        if isinstance(frame, frames.Declined):
             self._lose(slot, SiteError(f"site {slot.name} stopped taking part: {why_declined(frame)}"))
             raise Rejected("answer")
-        if isinstance(frame, Failed):
+        if isinstance(frame, frames.Failed):
             self._handle_failed_pull(slot, frame)
-        elif isinstance(frame, Answer):
+        elif isinstance(frame, frames.Answer):
             self._handle_answer(slot, session, frame)
         else:
             raise ProtocolError("a frame out of order")
 
-    def _handle_answer(self, slot: SiteSlot, session: Session, frame: Answer) -> None:
+    def _handle_answer(self, slot: SiteSlot, session: Session, frame: frames.Answer) -> None:
         """Check an answer against its request and accept it; repeated answers are ignored."""
         sealed = frame.reply
         if sealed.agent not in slot.agents:
@@ -283,7 +271,7 @@ class SiteServer:
         self._states[sealed.agent].check_reply(pending.request, reply)
         pending.reply.set_result(reply)
 
-    def _handle_failed_pull(self, slot: SiteSlot, frame: Failed) -> None:
+    def _handle_failed_pull(self, slot: SiteSlot, frame: frames.Failed) -> None:
         pending = self._pending.get(frame.agent)
         if frame.agent not in slot.agents or frame.arm >= self._offer.setup.problem.n:
             raise ProtocolError("a failed pull of an unknown agent or arm")

@@ -16,35 +16,8 @@ import numpy as np
 from collabtop.errors import ProtocolError
 from collabtop.problem import Problem
 from collabtop.protocol import hashing, sampling, shuffling
-from collabtop.protocol.messages import (
-    TIES_AFTER,
-    TIES_BEFORE,
-    Accepted,
-    Border,
-    CoarseMeans,
-    CountTies,
-    Cut,
-    Deal,
-    Hand,
-    HandOver,
-    Held,
-    Ints,
-    Means,
-    Message,
-    Narrow,
-    OpenArms,
-    Prune,
-    Pull,
-    PullHand,
-    PullOpen,
-    Reals,
-    Reply,
-    Request,
-    Sample,
-    Tied,
-    Values,
-    Window,
-)
+from collabtop.protocol import messages as msg
+from collabtop.protocol.messages import Ints, Message, Reals, Reply, Request
 from collabtop.teams.sites.sorted_values import SortedValues
 
 _MOST_COEFFICIENTS = 1_000
@@ -56,10 +29,10 @@ class PublicState:
     """What the messages so far reveal about an agent. Each side keeps its own copy.
 
     >>> state = PublicState(0, Problem(n=4, m=1, agents=2, horizon=20))
-    >>> request = Request(0, 1, (Pull(None, np.array([3])),))
+    >>> request = Request(0, 1, (msg.Pull(None, np.array([3])),))
     >>> state.check_request(request)
-    >>> state.check_reply(request, Reply(0, 1, 12, Means(np.array([0.5, 0.25, 1.0, 0.0]))))
-    >>> state.check_reply(request, Reply(0, 1, 12, Means(np.array([0.5, 0.25, 1.5, 0.0]))))
+    >>> state.check_reply(request, Reply(0, 1, 12, msg.Means(np.array([0.5, 0.25, 1.0, 0.0]))))
+    >>> state.check_reply(request, Reply(0, 1, 12, msg.Means(np.array([0.5, 0.25, 1.5, 0.0]))))
     Traceback (most recent call last):
         ...
     collabtop.errors.ProtocolError: a mean or value outside [0, 1]
@@ -102,7 +75,7 @@ class PublicState:
         *instructions, question = request.messages
         _need(type(question) in _ANSWERS, "a request without a question")
         # Only its answer tells how many arms a cut accepted, and every hand is checked against that number.
-        _need(not any(isinstance(message, Cut) for message in instructions), "a cut without an answer")
+        _need(not any(isinstance(message, msg.Cut) for message in instructions), "a cut without an answer")
         trial = self._copy()
         for message in request.messages:
             check = _QUESTIONS.get(type(message))
@@ -116,7 +89,7 @@ class PublicState:
         vars(twin).update(vars(self))
         return twin
 
-    def _deal(self, message: Deal) -> None:
+    def _deal(self, message: msg.Deal) -> None:
         coefficients = message.coefficients
         _need(0 < len(coefficients) <= _MOST_COEFFICIENTS, "a hash with no coefficients or too many")
         _need(_within(coefficients, 0, hashing.PRIME - 1), "a coefficient outside the field")
@@ -125,43 +98,43 @@ class PublicState:
         self._held, self._pulls, self._accepted = len(self._hand), 0, 0
         self._sorted = "none"
 
-    def _pull_hand(self, message: PullHand) -> None:
+    def _pull_hand(self, message: msg.PullHand) -> None:
         _need(message.times >= 0, "a negative number of pulls")
         self.total_pulls += message.times * self._held
         self._pulls += message.times
         _need(self._pulls > 0, "means of arms that were never pulled")
         self._sorted, self._bounds = "means", None
 
-    def _sample(self, message: Sample) -> None:
+    def _sample(self, message: msg.Sample) -> None:
         self._need_values()
         _need(0 < message.rank < message.total, "a rank out of range")
 
-    def _narrow(self, message: Narrow) -> None:
+    def _narrow(self, message: msg.Narrow) -> None:
         self._need_values()
         for position in (message.low_place, message.high_place):
-            _need(TIES_AFTER <= position <= self._held, "a position out of range")
+            _need(msg.TIES_AFTER <= position <= self._held, "a position out of range")
 
-    def _count_ties(self, message: CountTies) -> None:
+    def _count_ties(self, message: msg.CountTies) -> None:
         self._need_values()
 
     def _need_values(self) -> None:
         _need(self._sorted != "none", "values of arms that were not pulled since the last deal or cut")
 
-    def _border(self, message: Border) -> None:
+    def _border(self, message: msg.Border) -> None:
         _need(self._sorted == "means", "a border of arms that were not pulled since the last border")
         _need(math.isfinite(message.upper) and math.isfinite(message.lower), "a border that is not finite")
         _need(0 <= message.top <= self._held, "a count out of range")
         self._sorted, self._bounds, self._top = "gaps", None, message.top
 
-    def _cut(self, message: Cut) -> None:
+    def _cut(self, message: msg.Cut) -> None:
         _need(self._sorted == "gaps", "a cut without a border")
         _need(0 <= message.keep <= self._held, "a count out of range")
         self._held, self._sorted = message.keep, "none"
 
-    def _hand_over(self, message: HandOver) -> None:
+    def _hand_over(self, message: msg.HandOver) -> None:
         _need(self._pulls > 0, "means of arms that were never pulled")
 
-    def _prune(self, message: Prune) -> None:
+    def _prune(self, message: msg.Prune) -> None:
         sizes, pulls = message.sizes, message.pulls
         _need(0 < len(sizes) == len(pulls) <= _MOST_STAGES, "no stages, too many, or of different lengths")
         _need(message.seed >= 0 and _within(sizes, 0, self._problem.n), "a size or seed out of range")
@@ -173,7 +146,7 @@ class PublicState:
             held, before = min(held, size), total
         self._pruned_hand = hand, held
 
-    def _pull(self, message: Pull) -> None:
+    def _pull(self, message: msg.Pull) -> None:
         arms, times = message.arms, message.times
         count = self._problem.n if arms is None else len(arms)
         _need(len(times) in (1, count), "not one number of pulls per arm")
@@ -182,10 +155,10 @@ class PublicState:
             _need(_within(arms, 0, self._problem.n - 1) and _distinct(arms), "unknown or repeated arms")
         self.total_pulls += int(np.broadcast_to(times, count).sum())
 
-    def _open_arms(self, message: OpenArms) -> None:
+    def _open_arms(self, message: msg.OpenArms) -> None:
         _need(0 <= message.count <= self._problem.n and message.times >= 0, "a count out of range")
 
-    def _pull_open(self, message: PullOpen) -> None:
+    def _pull_open(self, message: msg.PullOpen) -> None:
         count = self._problem.n if self._open is None else self._open
         if message.survived is not None:
             _need(len(message.survived) == count, "flags for a different number of arms than are open")
@@ -211,7 +184,7 @@ class PublicState:
         _QUESTIONS[type(question)](after, question)
         _need(reply.pulls == after.total_pulls - self.total_pulls, "a different number of pulls than requested")
         check(after, question, answer)
-        if isinstance(answer, Accepted):
+        if isinstance(answer, msg.Accepted):
             _need(answer.count <= held_before - after._held, "more accepted arms than were settled")
             _need(answer.count <= after._top, "more accepted arms than are above the border")
             _need(after._top - answer.count <= after._held, "too few accepted arms for those above the border")
@@ -219,10 +192,10 @@ class PublicState:
         self.last_request = request.number
         self.answers += 1
 
-    def _held_reply(self, question: Deal, answer: Held) -> None:
+    def _held_reply(self, question: msg.Deal, answer: msg.Held) -> None:
         _need(answer.size == self._held, "a different number of arms than dealt")
 
-    def _values(self, question: Sample, answer: Values) -> None:
+    def _values(self, question: msg.Sample, answer: msg.Values) -> None:
         positions = sampling.around(question.rank, question.total, self._held)
         _need(len(answer.values) == len(positions), "a different number of values than requested")
         _ordered(answer.values)
@@ -231,7 +204,7 @@ class PublicState:
     def _current_bounds(self) -> SortedValues:
         return SortedValues(self._held) if self._bounds is None else self._bounds
 
-    def _window(self, question: Narrow, answer: Window) -> None:
+    def _window(self, question: msg.Narrow, answer: msg.Window) -> None:
         _need(0 <= answer.start <= answer.stop <= self._held, "positions out of range")
         positions = sampling.between(answer.start, answer.stop)
         _need(len(answer.values) == len(positions), "a different number of values than requested")
@@ -246,27 +219,27 @@ class PublicState:
         ):
             _need(asked < 0 or answered == asked, "a different position than requested")
             if asked < 0:
-                bounds = bounds.with_split(answered, bound, equal_below=asked == TIES_BEFORE)
+                bounds = bounds.with_split(answered, bound, equal_below=asked == msg.TIES_BEFORE)
         self._bounds = bounds
 
-    def _tied(self, question: CountTies, answer: Tied) -> None:
+    def _tied(self, question: msg.CountTies, answer: msg.Tied) -> None:
         below, up_to = answer.below, answer.below + answer.equal
         _need(0 <= below <= up_to <= self._held, "ties out of range")
         bounds = self._current_bounds().with_split(below, question.value, equal_below=False)
         self._bounds = bounds.with_split(up_to, question.value, equal_below=True)
 
-    def _cut_reply(self, question: Cut, answer: Accepted) -> None:
+    def _cut_reply(self, question: msg.Cut, answer: msg.Accepted) -> None:
         _need(answer.count >= 0, "a count out of range")
         self._accepted += answer.count
 
-    def _hand_reply(self, question: HandOver, answer: Hand) -> None:
+    def _hand_reply(self, question: msg.HandOver, answer: msg.Hand) -> None:
         self._check_hand(answer, self._hand, self._held if question.live else 0, self._accepted)
 
-    def _pruned(self, question: Prune, answer: Hand) -> None:
+    def _pruned(self, question: msg.Prune, answer: msg.Hand) -> None:
         hand, left = self._pruned_hand
         self._check_hand(answer, hand, left, 0)
 
-    def _check_hand(self, answer: Hand, hand: Ints, live: int, accepted: int) -> None:
+    def _check_hand(self, answer: msg.Hand, hand: Ints, live: int, accepted: int) -> None:
         _need(len(answer.arms) == len(answer.means) == live, "a different number of arms than held")
         _need(
             len(answer.accepted) == len(answer.accepted_means) == accepted,
@@ -279,13 +252,13 @@ class PublicState:
         _in_range(answer.means)
         _in_range(answer.accepted_means)
 
-    def _means(self, question: Pull, answer: Means) -> None:
+    def _means(self, question: msg.Pull, answer: msg.Means) -> None:
         count = self._problem.n if question.arms is None else len(question.arms)
         pulled = int(np.count_nonzero(np.broadcast_to(question.times, count)))
         _need(len(answer.means) == pulled, "a different number of means than arms pulled")
         _in_range(answer.means)
 
-    def _coarse(self, question: PullOpen, answer: CoarseMeans) -> None:
+    def _coarse(self, question: msg.PullOpen, answer: msg.CoarseMeans) -> None:
         if answer.packed is None:
             _need(answer.steps == 0 and answer.exact is not None, "no means, or means in both forms")
             means = answer.means()
@@ -322,28 +295,28 @@ def _ordered(values: Reals) -> None:
 
 
 _QUESTIONS: dict[type[Message], Callable[[PublicState, Any], None]] = {
-    Deal: PublicState._deal,
-    PullHand: PublicState._pull_hand,
-    Sample: PublicState._sample,
-    Narrow: PublicState._narrow,
-    CountTies: PublicState._count_ties,
-    Border: PublicState._border,
-    Cut: PublicState._cut,
-    HandOver: PublicState._hand_over,
-    Prune: PublicState._prune,
-    Pull: PublicState._pull,
-    OpenArms: PublicState._open_arms,
-    PullOpen: PublicState._pull_open,
+    msg.Deal: PublicState._deal,
+    msg.PullHand: PublicState._pull_hand,
+    msg.Sample: PublicState._sample,
+    msg.Narrow: PublicState._narrow,
+    msg.CountTies: PublicState._count_ties,
+    msg.Border: PublicState._border,
+    msg.Cut: PublicState._cut,
+    msg.HandOver: PublicState._hand_over,
+    msg.Prune: PublicState._prune,
+    msg.Pull: PublicState._pull,
+    msg.OpenArms: PublicState._open_arms,
+    msg.PullOpen: PublicState._pull_open,
 }
 
 _ANSWERS: dict[type[Message], tuple[type[Message], Callable[[PublicState, Any, Any], None]]] = {
-    Deal: (Held, PublicState._held_reply),
-    Sample: (Values, PublicState._values),
-    Narrow: (Window, PublicState._window),
-    CountTies: (Tied, PublicState._tied),
-    Cut: (Accepted, PublicState._cut_reply),
-    HandOver: (Hand, PublicState._hand_reply),
-    Prune: (Hand, PublicState._pruned),
-    Pull: (Means, PublicState._means),
-    PullOpen: (CoarseMeans, PublicState._coarse),
+    msg.Deal: (msg.Held, PublicState._held_reply),
+    msg.Sample: (msg.Values, PublicState._values),
+    msg.Narrow: (msg.Window, PublicState._window),
+    msg.CountTies: (msg.Tied, PublicState._tied),
+    msg.Cut: (msg.Accepted, PublicState._cut_reply),
+    msg.HandOver: (msg.Hand, PublicState._hand_reply),
+    msg.Prune: (msg.Hand, PublicState._pruned),
+    msg.Pull: (msg.Means, PublicState._means),
+    msg.PullOpen: (msg.CoarseMeans, PublicState._coarse),
 }
