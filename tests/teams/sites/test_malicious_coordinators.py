@@ -69,7 +69,7 @@ def test_an_invalid_message_is_declined_without_quoting_it(joined, message):
 
     ended = joined(talk)
     assert ended.exit_code == 1
-    assert ended.output.splitlines()[1:] == ["error: the coordinator sent a request that is not a valid message"]
+    assert ended.output.splitlines()[1:] == ["error: the coordinator sent an invalid message"]
     assert received == [Declined("request")]
 
 
