@@ -15,7 +15,7 @@ from collabtop.stats import (
     Crossing,
     bounds,
     divergence,
-    edge,
+    interval_end,
     fit_crossing,
     hypergeometric_tail,
     ratio_interval,
@@ -75,7 +75,7 @@ def test_an_interval_contains_the_mean_and_stays_within_0_and_1(mean, pulls, evi
 @given(mean=shares, pulls=counts, evidence=evidences)
 def test_its_ends_are_just_outside_where_the_divergence_reaches_the_evidence(mean, pulls, evidence):
     for end in (0.0, 1.0):
-        at = edge(np.array([mean]), np.array([float(pulls)]), evidence, end)
+        at = interval_end(np.array([mean]), np.array([float(pulls)]), evidence, end)
         if at[0] != end:
             assert pulls * divergence(np.array([mean]), at)[0] > evidence
         inside = np.array([at[0] + (mean - at[0]) * 1e-6 + math.copysign(2**-23, mean - at[0])])

@@ -91,14 +91,14 @@ def bounds(means: Reals, pulls: Reals, evidence: float) -> tuple[Reals, Reals]:
     (0.379, 0.621)
     """
     ends = np.repeat([0.0, 1.0], len(means))  # both sides in one call, which takes half the time
-    low, high = np.split(edge(np.tile(means, 2), np.tile(pulls, 2), evidence, ends), 2)
+    low, high = np.split(interval_end(np.tile(means, 2), np.tile(pulls, 2), evidence, ends), 2)
     return low, high
 
 
-def edge(means: Reals, pulls: Reals, evidence: float, end: float | Reals) -> Reals:
+def interval_end(means: Reals, pulls: Reals, evidence: float, end: float | Reals) -> Reals:
     """One side of `bounds`: towards 0 or towards 1, the same for all means or one `end` per mean.
 
-    >>> edge(np.array([0.5]), np.array([100.0]), evidence=3.0, end=1.0).round(3)
+    >>> interval_end(np.array([0.5]), np.array([100.0]), evidence=3.0, end=1.0).round(3)
     array([0.621])
     """
     inside, outside = means.copy(), np.full(len(means), end)

@@ -16,8 +16,8 @@ MIXED = ct.HeterogeneousArms([[0.9, 0.1], [0.6, 0.8], [0.2, 0.2]])
     [
         (IID, None, "frugal-top", "all agents see the same arms"),
         (MIXED, None, "frugal-top-noniid", "arms differ between agents"),
-        (IID, 0.9, "confident-top", "a confidence was asked for, and all agents see the same arms"),
-        (MIXED, 0.9, "confident-top-noniid", "a confidence was asked for, and arms differ between agents"),
+        (IID, 0.9, "confident-top", "confidence is given, and all agents see the same arms"),
+        (MIXED, 0.9, "confident-top-noniid", "confidence is given, and arms differ between agents"),
     ],
 )
 def test_auto_goes_by_the_kind_of_arms_and_the_promise(arms, confidence, chosen, why):
@@ -32,14 +32,14 @@ def test_a_result_says_what_was_chosen_and_why():
     assert "fewest words" in result.why
     sure = ct.identify(MIXED, 1, confidence=0.9, seed=1)
     assert (sure.algorithm, sure.confidence, sure.sure) == ("confident-top-noniid", 0.9, True)
-    assert ct.identify(IID, 1, agents=2, horizon=300, algorithm="kzz").why == "asked for"
+    assert ct.identify(IID, 1, agents=2, horizon=300, algorithm="kzz").why == "requested"
 
 
 def test_confidence_and_tolerance_reach_an_algorithm_that_was_named():
     algorithm, _ = choose("kl-lucb", {}, IID, 0.8, 0.1)
     assert (algorithm.confidence, algorithm.tolerance) == (0.8, 0.1)
     with pytest.raises(
-        ct.SettingError, match="'kzz', which runs to a horizon, but confidence works with confident-top, conf"
+        ct.SettingError, match="'kzz', which runs to a horizon, but confidence needs one of confident-top, conf"
     ):
         choose("kzz", {}, IID, 0.8, 0.0)
     with pytest.raises(ct.UnknownAlgorithmError):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import collabtop as ct
 from collabtop.algorithms.kzz import largest_alpha, sizes_of
-from collabtop.algorithms.shared.allocation import turns
+from collabtop.algorithms.shared.allocation import round_robin_shares
 
 # No two means are near each other, so no run stops early and words come out by the formula.
 ARMS = ct.BernoulliArms(np.random.default_rng(1).permutation(np.linspace(0.01, 0.99, 588)))
@@ -72,7 +72,7 @@ def test_the_busiest_agent_has_exactly_the_time_that_was_planned():
     result = run("kzz", agents=7, horizon=5_000)
     alpha = largest_alpha(ct.Problem(588, 1, 7, 5_000))
     for one in result.rounds:
-        busiest = max(int(turns(one.live, alpha // one.live, 7, agent).sum()) for agent in range(7))
+        busiest = max(int(times.sum()) for times in round_robin_shares(one.live, alpha // one.live, 7))
         assert one.time == busiest
 
 

@@ -36,7 +36,7 @@ def test_a_name_and_the_options_of_the_object_make_the_object_again(name):
 def test_an_unknown_name_is_an_error_that_lists_the_names():
     with pytest.raises(ct.UnknownAlgorithmError) as caught:
         ct.make_algorithm("kzzz")
-    assert str(caught.value).startswith("algorithm is 'kzzz' (did you mean 'kzz'?), but these are known: ")
+    assert str(caught.value).startswith("algorithm is 'kzzz' (did you mean 'kzz'?), but one of these is needed: ")
     for name in ALL:
         assert name in str(caught.value)
 
@@ -65,7 +65,7 @@ def test_an_algorithm_declares_what_it_is(name):
 
 def test_a_message_lists_the_algorithms_that_are_registered_now():
     ct.register_algorithm("sure", ct.ConfidentTop)
-    with pytest.raises(ct.SettingError, match=r"works with confident-top, confident-top-noniid, kl-lucb, sure$"):
+    with pytest.raises(ct.SettingError, match=r"one of confident-top, confident-top-noniid, kl-lucb, sure$"):
         ct.identify(ct.BernoulliArms([0.9, 0.1]), 1, agents=2, confidence=0.9, algorithm="kzz")
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import collabtop as ct
-from collabtop.algorithms.sar import pulls_before
+from collabtop.algorithms.sar import total_pulls
 from collabtop.testing import ConstantArms
 
 
@@ -18,13 +18,13 @@ def test_phases_are_those_of_the_published_formula():
     # n = 4: lb = 1/2 + 1/2 + 1/3 + 1/4 = 19/12; N_k = ceil((100 - 4) / (lb (5 - k))).
     problem = ct.Problem(n=4, m=2, agents=1, horizon=100)
     expected = [math.ceil(96 * 12 / (19 * (5 - k))) for k in (1, 2, 3)]
-    assert [pulls_before(k, problem) for k in (1, 2, 3)] == expected == [16, 21, 31]
+    assert [total_pulls(k, problem) for k in (1, 2, 3)] == expected == [16, 21, 31]
 
 
 @given(n=st.integers(2, 120), spare=st.integers(1, 5_000))
 def test_the_phases_together_stay_within_the_budget(n, spare):
     problem = ct.Problem(n, 1, 1, n + spare)
-    so_far = [0, *(pulls_before(k, problem) for k in range(1, n))]
+    so_far = [0, *(total_pulls(k, problem) for k in range(1, n))]
     assert so_far[1] >= 1
     assert sum((n + 1 - k) * (so_far[k] - so_far[k - 1]) for k in range(1, n)) <= problem.horizon
 

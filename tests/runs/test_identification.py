@@ -40,7 +40,7 @@ class NeverPulled(ct.Arms):
         ({"horizon": float("nan")}, "horizon is nan"),
         ({"seed": -1}, "seed is -1, but a whole number of at least 0 is needed"),
         ({"seed": "x"}, "seed is 'x'"),
-        ({"algorithm": "best"}, "algorithm is 'best', but these are known: .*collab-top-iid"),
+        ({"algorithm": "best"}, "algorithm is 'best', but one of these is needed: .*collab-top-iid"),
         ({"algorithm": 3}, "algorithm is 3, but a name or an algorithm object is needed"),
         ({"algorithm": ct.KZZ}, "but a name or an algorithm object is needed"),
         ({"algorithm": "kzz", "options": {"speed": 1}}, "speed is not an option of kzz"),
@@ -82,7 +82,7 @@ def test_left_out_the_algorithm_is_chosen_by_the_kind_of_arms_and_the_result_say
     assert mixed.algorithm == "frugal-top-noniid"
     assert "all agents see the same arms" in iid.why
     assert "arms differ between agents" in mixed.why
-    assert identify(algorithm="kzz").why == "asked for"
+    assert identify(algorithm="kzz").why == "requested"
 
 
 def test_numbers_may_be_numpys_and_come_back_as_pythons():

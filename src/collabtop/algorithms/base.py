@@ -1,4 +1,4 @@
-"""What every algorithm is: a class with options and one method that matters."""
+"""The base class of all algorithms."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from collabtop.protocol.setup import Setup
 
 @dataclass(frozen=True)
 class Algorithm(ABC):
-    """A way to find the best m of n arms with a coordinator; its dataclass fields are its options.
+    """An algorithm that finds the best m of n arms; its dataclass fields are its options.
 
-    A subclass writes `run`, and where the defaults do not fit `smallest_horizon` and `check`.
-    `collabtop.testing.check_algorithm` tells whether it keeps the laws.
+    A subclass implements `run`, and `smallest_horizon` and `check` if the defaults do not fit.
+    `collabtop.testing.check_algorithm` checks it.
 
     >>> import numpy as np, collabtop as ct
     >>> from dataclasses import dataclass
@@ -41,61 +41,61 @@ class Algorithm(ABC):
     """
 
     name: ClassVar[str]
-    """What the algorithm is called in results."""
+    """The name of the algorithm in results."""
     summary: ClassVar[str] = ""
-    """What it does, in one line: `collabtop algorithms` prints it."""
+    """What it does, in one line, for `collabtop algorithms`."""
     iid_only: ClassVar[bool] = False
     """Whether it relies on all agents seeing the same distributions."""
     stops_early: ClassVar[bool] = False
-    """Whether it stops as soon as the answer is right with its option `confidence`, and the horizon is only a limit."""
+    """Whether it stops as soon as the answer has its option `confidence`; the horizon is then only a limit."""
     survives_loss: ClassVar[bool] = False
     """Whether it can continue when agents are lost for good during a run."""
 
     @abstractmethod
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
-        """Accept the best `problem.m` arms (0 < m <= n / 2) on the scoreboard; all chance comes from `rng`."""
+        """Accept the best `problem.m` arms (0 < m <= n / 2) on the scoreboard; all randomness comes from `rng`."""
 
     def solve(self, coordinator: Coordinator, setup: Setup) -> None:
         """Run, reject the arms that are left, and check that exactly m arms were accepted."""
         board, problem = coordinator.scoreboard, setup.problem
-        if problem.m:  # else all arms are wanted, and there is nothing to find out
+        if problem.m:  # with m = 0 (all arms wanted, mirrored) there is nothing to decide
             self.run(coordinator, problem, coordinator_rng(setup.seed))
         board.reject_rest()
         if board.accepted != problem.m:
             raise ProtocolError(f"{self.title} accepted {board.accepted} arms instead of {problem.m}")
 
     def smallest_horizon(self, problem: Problem) -> int:
-        """The smallest horizon that works for these n, m and agents, whatever chance does."""
+        """The smallest horizon that suffices for these n, m and agents in every run."""
         return 1
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
-        """The costliest run: (arms that are open, pulls that each of them gets), step by step.
+        """The most expensive run: the number of open arms and the new pulls of each of them, round by round.
 
-        A budget is turned into a horizon by it. Where nothing better is known, all pulls go to one arm.
+        It is used to convert a budget to a horizon. By default, all pulls go to one arm.
         """
         return [(1, problem.horizon * problem.agents)]
 
     def most_words(self, problem: Problem) -> int | None:
-        """The most words that a run can take, at any horizon, while no agent is lost; None where none is proved."""
+        """The most words that a run without lost agents can take, at any horizon; None if no bound is proved."""
         return None
 
     def most_round_trips(self, problem: Problem) -> int | None:
-        """The most round trips that a run can take, at any horizon, while no agent is lost."""
+        """The most round trips that a run without lost agents can take, at any horizon; None if no bound is proved."""
         return None
 
     def error_bound(self, means: ArrayLike, problem: Problem) -> float | None:
-        """The proven bound on the probability of a wrong answer at `problem.horizon`; None where nothing is proved."""
+        """The proven bound on the probability of a wrong answer at `problem.horizon`; None if no bound is proved."""
         return None
 
-    def check(self, problem: Problem) -> None:  # noqa: B027  (most algorithms are for all of them)
-        """Raise `SettingError` if the algorithm is not for this many arms, agents or this m."""
+    def check(self, problem: Problem) -> None:  # noqa: B027  (most algorithms take all problems)
+        """Raise `SettingError` if the algorithm does not support this number of arms or agents, or this m."""
 
     @property
     def title(self) -> str:
-        """The name under which results report it; options that make it another algorithm may change it."""
+        """The name in results; some options change it, such as `balanced` of `kzz`."""
         return self.name
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options it has, with their values."""
+        """The options and their values."""
         return asdict(self)

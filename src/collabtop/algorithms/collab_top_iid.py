@@ -1,4 +1,4 @@
-"""Collab-Top-m-IID (algorithms 1 to 5 of the paper), with the corrections of the errata."""
+"""Collab-Top-m-IID (algorithms 1 to 5 of the paper), with the corrections of docs/errata.md."""
 
 from __future__ import annotations
 
@@ -13,33 +13,22 @@ from collabtop.algorithms.shared.allocation import pull_balanced
 from collabtop.algorithms.shared.collab_search import collab_search
 from collabtop.algorithms.shared.elimination import eliminate, settle_rest
 from collabtop.algorithms.shared.recovery import reclaim_hands, scheduled_pulls
-from collabtop.algorithms.shared.schedules import SCHEDULES, Schedule, ScheduleName
+from collabtop.algorithms.shared.schedules import SCHEDULES, Schedule, ScheduleName, check_schedule
 from collabtop.coordination.coordinator import Coordinator
-from collabtop.coordination.scoreboard import Scoreboard
-from collabtop.errors import AgentsGoneError, InputError
+from collabtop.errors import AgentsGoneError
 from collabtop.problem import Problem, error_bound
 from collabtop.protocol import hashing
 from collabtop.protocol.hashing import draw_coefficients
-from collabtop.protocol.messages import (
-    Accepted,
-    Border,
-    Cut,
-    Deal,
-    Hand,
-    HandOver,
-    Held,
-    Ints,
-    PullHand,
-)
+from collabtop.protocol.messages import Accepted, Border, Cut, Deal, Hand, HandOver, Held, Ints, PullHand
 
 
 @dataclass(frozen=True)
 class CollabTopIID(Algorithm):
-    """The paper's algorithm for IID arms: agents prune hands of their own, then finish together.
+    """The paper's algorithm for IID arms: each agent prunes its own hand, then all finish together.
 
     Args:
         schedule: how often arms are pulled. `"paper"` is T_r as printed, which leaves most of the horizon
-            unspent; `"full"` divides the time that is left equally over the rounds that are left.
+            unspent; `"full"` divides the remaining time equally over the remaining rounds.
 
     >>> import collabtop as ct
     >>> arms = ct.BernoulliArms([0.9] + [0.4] * 99)
@@ -48,60 +37,56 @@ class CollabTopIID(Algorithm):
     """
 
     name: ClassVar[str] = "collab-top-iid"
-    summary: ClassVar[str] = "The paper's algorithm for IID arms: agents prune arms of their own, then finish together."
+    summary: ClassVar[str] = (
+        "The paper's algorithm for IID arms: each agent prunes its own arms, then all finish together."
+    )
     iid_only: ClassVar[bool] = True
     survives_loss: ClassVar[bool] = True
     schedule: ScheduleName = "paper"
 
     def __post_init__(self) -> None:
-        if self.schedule not in tuple(SCHEDULES):  # compared, not hashed, whatever it is
-            raise InputError(f"schedule is {self.schedule!r}, but {sorted(SCHEDULES)} are known", argument="schedule")
+        check_schedule(self.schedule)
 
     def smallest_horizon(self, problem: Problem) -> int:
-        """Every arm is pulled once before the first elimination, whatever the hash deals."""
+        """Every arm is pulled once before the first elimination, with any hash."""
         return SCHEDULES[self.schedule].smallest_horizon(problem)
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
-        """What the schedule allows, if the dearest arms stay open longest."""
+        """The pulls of the schedule, if the most expensive arms stay open longest."""
         return SCHEDULES[self.schedule].most_pulls(problem)
 
     def error_bound(self, means: ArrayLike, problem: Problem) -> float | None:
-        """The bound of the paper, which is proved for its own schedule."""
+        """The paper's bound, which is proved for the paper's schedule."""
         return error_bound(means, problem.m, problem.agents, problem.horizon) if self.schedule == "paper" else None
 
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Algorithm 1: local rounds while the hands are balanced, then shared rounds."""
         schedule = SCHEDULES[self.schedule](problem)
         sizes = schedule.sizes  # n_0, ..., n_R
-        board, live = coordinator.scoreboard, np.arange(problem.n)  # I_0
-
-        coefficients = draw_coefficients(problem.n, rng)
-        r, to_accept, phase = 0, problem.m, "local"  # m_0
+        live, r, to_accept = np.arange(problem.n), 0, problem.m  # I_0, m_0
+        coefficients = draw_coefficients(problem.n, rng)  # of the hash h
         try:
             hands = [held.size for held in coordinator.ask_all(Deal(coefficients), Held)]  # |I_0^k|
             while 0 < to_accept < sizes[r] and balanced(hands):
-                coordinator.begin_round(phase, live=sizes[r])
+                coordinator.begin_round("local", live=sizes[r])
                 hands, accepted = local_elim(coordinator, schedule, r, hands, to_accept, rng)
-                r, to_accept = r + 1, to_accept - accepted
+                r, to_accept = r + 1, to_accept - accepted  # m_{r+1}
             if r > 0:
-                live = hand_over(coordinator, schedule, board, open_arms=to_accept > 0)
+                live = hand_over(coordinator, schedule, open_arms=to_accept > 0)  # I_r
         except AgentsGoneError:
             live = reclaim_hands(
                 coordinator,
-                board,
                 schedule.pulls_so_far,
-                lambda: hand_over(coordinator, schedule, board, open_arms=True),
+                lambda: hand_over(coordinator, schedule, open_arms=True),
                 lambda agent: hashing.hand(coefficients, problem.n, problem.agents, agent),
             )
-            to_accept = problem.m - board.accepted
-            r = next(q for q in range(r, len(sizes)) if sizes[q + 1] < len(live))
+            r = next(q for q in range(r, len(sizes)) if sizes[q + 1] < len(live))  # the next round that settles arms
 
-        while 0 < to_accept < len(live):
-            phase = "shared"
-            coordinator.begin_round(phase, live=len(live))
-            live = global_elim(coordinator, schedule, board, r, live, to_accept, rng)
-            r, to_accept = r + 1, problem.m - board.accepted
-        settle_rest(board, live, to_accept, r - 1, phase)
+        live = settle_rest(coordinator.scoreboard, live, problem.m, r - 1, "local")
+        while len(live):
+            coordinator.begin_round("shared", live=len(live))
+            live = global_elim(coordinator, schedule, r, live, problem.m, rng)  # I_{r+1}
+            r += 1
 
 
 def balanced(hands: list[int]) -> bool:
@@ -116,32 +101,35 @@ def balanced(hands: list[int]) -> bool:
 def local_elim(
     coordinator: Coordinator, schedule: Schedule, r: int, hands: list[int], to_accept: int, rng: np.random.Generator
 ) -> tuple[list[int], int]:
-    """Algorithm 2, LocalElim(r): agents settle arms on their own; the coordinator learns numbers only."""
-    free = ("times",) if schedule.known else ()
-    coordinator.tell_all(PullHand(schedule.local(r, hands), free=free))
-    # The value just below the border is that of sigma_r(m_r + 1), the next one that of sigma_r(m_r).
+    """Algorithm 2, LocalElim(r): agents settle arms on their own, and the coordinator learns only how many.
+
+    Returns the sizes of the hands after the round, |I_{r+1}^k|, and the number of arms accepted in it, |A_r|.
+    """
+    pulls = schedule.local(r, hands)  # T_{r+1} - T_r
+    coordinator.tell_all(PullHand(pulls, free=("times",) if schedule.predetermined else ()))
+    # Of the two values at the border, the lower is the mean of sigma_r(m_r + 1), the upper that of sigma_r(m_r).
     border = collab_search(coordinator, hands, sum(hands) - to_accept, rng, rank_is_known=r == 0)
     coordinator.tell(
         {
-            k: Border(upper=border.next, lower=border.last, top=held - below)
-            for k, (held, below) in enumerate(zip(hands, border.below, strict=True))
+            agent: Border(upper=border.next, lower=border.last, top=held - below)
+            for agent, (held, below) in enumerate(zip(hands, border.below, strict=True))
         }
     )
     keep = schedule.sizes[r + 1]  # n_{r+1}
     if keep:
-        hands = collab_search(coordinator, hands, keep, rng, rank_is_known=True).below  # |I_{r+1}^k|
+        hands = collab_search(coordinator, hands, keep, rng, rank_is_known=True).below
     else:
         hands = [0] * len(hands)
-    settled = coordinator.ask({k: Cut(held) for k, held in enumerate(hands)}, Accepted)
-    return hands, sum(answer.count for answer in settled.values())  # |A_r|
+    answers = coordinator.ask({agent: Cut(size) for agent, size in enumerate(hands)}, Accepted)
+    return hands, sum(answer.count for answer in answers.values())
 
 
-def hand_over(coordinator: Coordinator, schedule: Schedule, board: Scoreboard, *, open_arms: bool) -> Ints:
-    """Lines 9 and 10: agents hand over I_r^k, if anything is left to decide, and Q_r^k, with their means."""
-    question = HandOver(open_arms, schedule.used, free=("used",) if schedule.known else ())
+def hand_over(coordinator: Coordinator, schedule: Schedule, *, open_arms: bool) -> Ints:
+    """Lines 9 and 10 of algorithm 1: agents send Q_r^k and, if `open_arms`, I_r^k, with their means; returns I_r."""
+    question = HandOver(open_arms, schedule.used, free=("used",) if schedule.predetermined else ())
     hands = coordinator.ask_all(question, Hand)
-    pulls = schedule.pulls_so_far
-    live = np.concatenate([hand.arms for hand in hands])  # I_r
+    board, pulls = coordinator.scoreboard, schedule.pulls_so_far
+    live = np.concatenate([hand.arms for hand in hands])
     board.add(live, np.concatenate([hand.means for hand in hands]) * pulls, pulls)
     accepted = np.concatenate([hand.accepted for hand in hands])  # Q_r
     board.accept_unseen(accepted, np.concatenate([hand.accepted_means for hand in hands]), "local")
@@ -149,15 +137,10 @@ def hand_over(coordinator: Coordinator, schedule: Schedule, board: Scoreboard, *
 
 
 def global_elim(
-    coordinator: Coordinator,
-    schedule: Schedule,
-    board: Scoreboard,
-    r: int,
-    live: Ints,
-    to_accept: int,
-    rng: np.random.Generator,
+    coordinator: Coordinator, schedule: Schedule, r: int, live: Ints, m: int, rng: np.random.Generator
 ) -> Ints:
-    """Algorithm 3, GlobalElim(r): agents pull what they are dealt, the coordinator settles arms."""
-    pulls = scheduled_pulls(coordinator, schedule, r, len(live))
+    """Algorithm 3, GlobalElim(r): agents make the pulls that they are assigned, and the coordinator settles arms."""
+    board = coordinator.scoreboard
+    pulls = scheduled_pulls(coordinator, schedule, r, len(live))  # T_{r+1} - T_r
     board.add(live, pull_balanced(coordinator, live, pulls, all_live=r == 0), pulls)
-    return eliminate(board, live, to_accept, schedule.sizes[r + 1], r, "shared", rng)  # I_{r+1}
+    return eliminate(board, live, m, schedule.sizes[r + 1], r, "shared", rng)  # I_{r+1}

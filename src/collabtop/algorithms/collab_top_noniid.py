@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -11,19 +10,25 @@ from numpy.typing import ArrayLike
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import AllAgents
-from collabtop.algorithms.shared.elimination import eliminate, settle_rest
-from collabtop.algorithms.shared.schedules import ScheduleName, halving, smallest_that
+from collabtop.algorithms.shared.elimination import eliminate
+from collabtop.algorithms.shared.schedules import (
+    ScheduleName,
+    check_schedule,
+    decisive,
+    halving,
+    new_pulls,
+    smallest_that,
+)
 from collabtop.coordination.coordinator import Coordinator
-from collabtop.errors import InputError
 from collabtop.problem import Problem, error_bound
 
 
 @dataclass(frozen=True)
 class CollabTopNonIID(Algorithm):
-    """The paper's algorithm for arms that look different to each agent: all pull all live arms.
+    """The paper's algorithm for non-IID arms: all agents pull all live arms.
 
     Args:
-        schedule: how often arms are pulled. `"paper"` is T_r as printed; `"full"` spends the horizon,
+        schedule: how often arms are pulled. `"paper"` is T_r as printed; `"full"` divides the whole horizon
             equally over the rounds.
 
     >>> import collabtop as ct
@@ -38,64 +43,57 @@ class CollabTopNonIID(Algorithm):
     schedule: ScheduleName = "paper"
 
     def __post_init__(self) -> None:
-        if self.schedule not in ("paper", "full"):
-            raise InputError(f"schedule is {self.schedule!r}, but ['full', 'paper'] are known", argument="schedule")
+        check_schedule(self.schedule)
 
     def smallest_horizon(self, problem: Problem) -> int:
         """Every agent pulls every arm once before the first elimination."""
+        sizes = decisive(halving(problem.n))
 
         def works(horizon: int) -> bool:
-            tried = problem.at_horizon(horizon)
-            new = self.pulls(tried)
-            return new[0] >= 1 and sum(n * t for n, t in zip(halving(tried.n), new, strict=False)) <= horizon
+            pulls = self.pulls(problem.at_horizon(horizon))
+            time = sum(size * new for size, new in zip(sizes, pulls, strict=True))
+            return pulls[0] >= 1 and time <= horizon
 
-        rounds = problem.rounds if self.schedule == "paper" else len(self.pulls(problem))
+        rounds = problem.rounds if self.schedule == "paper" else len(sizes)
         return smallest_that(works, problem.n * rounds)  # with less, the first round has no pull for every arm
 
     def pulls(self, problem: Problem) -> list[int]:
-        """New pulls of each live arm that each agent makes in every round with something to decide."""
-        sizes = _decisive(problem.n)
+        """New pulls per live arm and agent in each round that has something to decide."""
+        sizes = decisive(halving(problem.n))
         if self.schedule == "full":
             return _equal_spending(sizes, problem.horizon)
-        n, k, rounds = problem.n, problem.agents, problem.rounds
-        so_far = [problem.horizon * k * 2**r // (2 * n * rounds) // k for r in range(1, len(sizes) + 1)]
-        return [so_far[0], *(after - before for before, after in pairwise(so_far))]
+        n, agents, rounds = problem.n, problem.agents, problem.rounds
+        # floor(T_r / K) with T_r = floor(T K 2^r / (2 n R))
+        totals = [problem.horizon * agents * 2**r // (2 * n * rounds) // agents for r in range(1, len(sizes) + 1)]
+        return new_pulls(totals)
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
-        """Every round's live arms equally often, by all agents."""
-        return [
-            (size, new * problem.agents) for size, new in zip(halving(problem.n), self.pulls(problem), strict=False)
-        ]
+        """The live arms of every round equally often, by all agents."""
+        sizes = decisive(halving(problem.n))
+        return [(size, new * problem.agents) for size, new in zip(sizes, self.pulls(problem), strict=True)]
 
     def most_words(self, problem: Problem) -> int:
-        """Every agent is told the open arms of a round, but for the first, and sends their means."""
-        return problem.agents * (2 * sum(_decisive(problem.n)) - problem.n)
+        """Every agent gets the list of live arms in every round but the first, and sends their means."""
+        return problem.agents * (2 * sum(decisive(halving(problem.n))) - problem.n)
 
     def most_round_trips(self, problem: Problem) -> int:
-        """One a round with something to decide."""
-        return len(_decisive(problem.n))
+        """One per round that has something to decide."""
+        return len(decisive(halving(problem.n)))
 
     def error_bound(self, means: ArrayLike, problem: Problem) -> float | None:
-        """The bound of the paper, which is proved for its own schedule."""
+        """The paper's bound, which is proved for the paper's schedule."""
         return error_bound(means, problem.m, problem.agents, problem.horizon) if self.schedule == "paper" else None
 
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
-        """Algorithm 6: pull all live arms everywhere, average, keep the half nearest to the border."""
-        sizes, new = halving(problem.n), self.pulls(problem)
-        board, live = coordinator.scoreboard, np.arange(problem.n)  # I_0
-        agents = AllAgents(coordinator)
-        r, to_accept = 0, problem.m  # m_0
-        while 0 < to_accept < len(live):
+        """Algorithm 6: all agents pull all live arms; average, and keep the half nearest to the border."""
+        sizes, pulls = halving(problem.n), self.pulls(problem)  # n_r; (T_{r+1} - T_r) / K
+        agents, board = AllAgents(coordinator), coordinator.scoreboard
+        r, live = 0, np.arange(problem.n)  # I_0
+        while len(live):
             coordinator.begin_round("shared", live=len(live))
-            board.add(live, *agents.pull(live, new[r], all_live=r == 0))
-            live = eliminate(board, live, to_accept, sizes[r + 1], r, "shared", rng)
-            r, to_accept = r + 1, problem.m - board.accepted
-        settle_rest(board, live, to_accept, r - 1, "shared")
-
-
-def _decisive(n: int) -> list[int]:
-    """The sizes of the rounds that have something to decide."""
-    return [size for size in halving(n) if size >= 2]
+            board.add(live, *agents.pull(live, pulls[r], all_live=r == 0))
+            live = eliminate(board, live, problem.m, sizes[r + 1], r, "shared", rng)  # I_{r+1}
+            r += 1
 
 
 def _equal_spending(sizes: list[int], horizon: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""The algorithm of a run: the one asked for, or the default for the kind of arms and the kind of limit."""
+"""The algorithm of a run: the requested one, or the default for these arms and this kind of limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from collabtop.errors import InputError, SettingError
 def choose(
     algorithm: str | Algorithm, options: dict[str, Any], arms: Arms, confidence: float | None, tolerance: float
 ) -> tuple[Algorithm, str]:
-    """The algorithm to run, and why."""
+    """The algorithm to run, and the reason for it."""
     if isinstance(algorithm, Algorithm):
         if options:
             raise InputError(
@@ -28,7 +28,7 @@ def choose(
                 "confidence only applies to an algorithm given by name; this algorithm object has its own options",
                 argument="confidence",
             )
-        return algorithm, "asked for"
+        return algorithm, "requested"
     if not isinstance(algorithm, str):
         raise InputError(
             f"algorithm is {algorithm!r:.80}, but a name or an algorithm object is needed", argument="algorithm"
@@ -36,26 +36,27 @@ def choose(
     if algorithm == "auto":
         if options:
             raise InputError(
-                f"options has {sorted(options)}, but algorithm is 'auto': name the algorithm they are for",
+                f"options has {sorted(options)}, but algorithm is 'auto': name the algorithm that they are for",
                 argument="options",
             )
         return _automatic(arms, confidence, tolerance)
     if confidence is not None:
         if not make_algorithm(algorithm).stops_early:
             raise SettingError(
-                f"algorithm is {algorithm!r}, which runs to a horizon, but confidence works with "
+                f"algorithm is {algorithm!r}, which runs to a horizon, but confidence needs one of "
                 f"{', '.join(algorithms_where(stops_early=True))}",
                 argument="algorithm",
             )
         options = {"confidence": confidence, "tolerance": tolerance, **options}
-    return make_algorithm(algorithm, **options), "asked for"
+    return make_algorithm(algorithm, **options), "requested"
 
 
 def _automatic(arms: Arms, confidence: float | None, tolerance: float) -> tuple[Algorithm, str]:
+    """The default algorithm, and the reason for it."""
     if confidence is not None:
         if arms.iid:
-            return ConfidentTop(confidence, tolerance), "a confidence was asked for, and all agents see the same arms"
-        return ConfidentTopNonIID(confidence, tolerance), "a confidence was asked for, and arms differ between agents"
+            return ConfidentTop(confidence, tolerance), "confidence is given, and all agents see the same arms"
+        return ConfidentTopNonIID(confidence, tolerance), "confidence is given, and arms differ between agents"
     if arms.iid:
-        return FrugalTop(), "all agents see the same arms: fewest words and round trips, whole horizon spent"
-    return FrugalTopNonIID(), "arms differ between agents, so all must pull all: fewest bits, whole horizon spent"
+        return FrugalTop(), "all agents see the same arms; it takes the fewest words and round trips"
+    return FrugalTopNonIID(), "arms differ between agents, so every agent pulls every arm; it takes the fewest bits"

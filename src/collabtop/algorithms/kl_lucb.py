@@ -1,4 +1,4 @@
-"""KL-LUCB (Kaufmann and Kalyanakrishnan 2013): a yardstick for one agent that stops when it is confident."""
+"""KL-LUCB (Kaufmann and Kalyanakrishnan 2013): a baseline for one agent that stops when it is confident."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.confident_top import check_confidence, guess
+from collabtop.algorithms.confident_top import check_confidence
 from collabtop.algorithms.sar import one_agent_only
 from collabtop.algorithms.shared.allocation import AllAgents
+from collabtop.algorithms.shared.elimination import guess_rest
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.problem import Problem
-from collabtop.stats import edge
+from collabtop.stats import interval_end
 
-# The exploration rate that the authors prove their theorem with: ln(405.5 n t^1.1 / delta) + its logarithm.
+# The exploration rate of the authors' theorem: ln(405.5 n t^1.1 / delta) + its logarithm.
 _RATE, _POWER = 405.5, 1.1
 
 
 @dataclass(frozen=True)
 class KLLUCB(Algorithm):
-    """One agent pulls the two arms on which the answer hangs, again and again, until their intervals part.
+    """One agent pulls the two arms on which the answer depends, until their intervals separate.
 
     Args:
-        confidence: the probability with which the answer must be right (1 - delta).
-        tolerance: an arm this little worse than the m-th best is right as well (epsilon).
+        confidence: the required probability that the answer is right (1 - delta).
+        tolerance: arms that are at most this much worse than the m-th best also count as right (epsilon).
 
     >>> import collabtop as ct
     >>> arms = ct.BernoulliArms([0.9, 0.5, 0.4, 0.1])
@@ -35,7 +36,7 @@ class KLLUCB(Algorithm):
     """
 
     name: ClassVar[str] = "kl-lucb"
-    summary: ClassVar[str] = "One agent pulls the two arms that decide, until their intervals separate."
+    summary: ClassVar[str] = "One agent pulls the two arms on which the answer depends, until their intervals separate."
     stops_early: ClassVar[bool] = True
     confidence: float = 0.95
     tolerance: float = 0.0
@@ -44,35 +45,35 @@ class KLLUCB(Algorithm):
         check_confidence(self.confidence, self.tolerance)
 
     def check(self, problem: Problem) -> None:
-        """One agent only."""
+        """Raise `SettingError` unless there is one agent."""
         one_agent_only(self, problem)
 
     def smallest_horizon(self, problem: Problem) -> int:
-        """One pull an arm."""
+        """One pull per arm."""
         return problem.n
 
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
-        """Pull the weakest of the best m and the strongest of the others until they are told apart."""
-        board, arms = coordinator.scoreboard, np.arange(problem.n)
-        agents = AllAgents(coordinator)
+        """Pull the weakest of the best m and the strongest of the others, until their intervals separate."""
+        agents, board = AllAgents(coordinator), coordinator.scoreboard
+        arms = np.arange(problem.n)
         coordinator.begin_round("shared", live=problem.n)
         board.add(arms, *agents.pull(arms, 1, all_live=True))
-        pulls, lots = np.ones(problem.n), rng.random(problem.n)  # which of equal arms comes first is chance
+        pulls, tie_breakers = np.ones(problem.n), rng.random(problem.n)
         while True:
             means, evidence = board.means(arms), self._evidence(int(pulls.sum()), problem.n)
-            order = np.lexsort((lots, -means))
+            order = np.lexsort((tie_breakers, -means))
             best, others = order[: problem.m], order[problem.m :]
-            ends = np.ones(problem.n)
-            ends[best] = 0.0  # of the best only the lower ends matter, of the others the upper ones
-            edges = edge(means, pulls, evidence, ends)
-            low, high = edges[best], edges[others]
-            weakest, strongest = best[low.argmin()], others[high.argmax()]
+            towards = np.ones(problem.n)
+            towards[best] = 0.0  # of the best only the lower ends are needed, of the others only the upper ends
+            ends = interval_end(means, pulls, evidence, towards)
+            low, high = ends[best], ends[others]
+            weakest, strongest = best[low.argmin()], others[high.argmax()]  # l, u
             if high.max() <= low.min() + self.tolerance:
                 board.accept(best, 0, "shared")
                 board.reject(others, 0, "shared")
                 return
             if pulls.sum() + 2 > problem.horizon:
-                guess(board, arms, problem.m, 0, rng)
+                guess_rest(board, arms, problem.m, 0, rng)
                 return
             pair = np.array([weakest, strongest])
             board.add(pair, *agents.pull(pair, 1))

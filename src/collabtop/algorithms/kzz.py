@@ -1,4 +1,4 @@
-"""KZZ (Karpov, Zhang and Zhou 2020), as the authors of the paper ran it, and with balanced pulls."""
+"""KZZ (Karpov, Zhang and Zhou 2020), as the authors of the paper ran it, or with balanced pulls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import balanced_time, pull_balanced, pull_in_turn
-from collabtop.algorithms.shared.elimination import eliminate, settle_rest
+from collabtop.algorithms.shared.elimination import eliminate
+from collabtop.algorithms.shared.schedules import decisive, halving
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import InputError
 from collabtop.problem import Problem
@@ -17,22 +18,24 @@ from collabtop.problem import Problem
 
 @dataclass(frozen=True)
 class KZZ(Algorithm):
-    """Halve the arms round by round; all agents see all live arms, and the whole horizon is spent.
+    """Halve the arms in each round; all agents pull all live arms, and the whole horizon is spent.
 
     Args:
-        balanced: deal the pulls with BalancedPullDist (`kzz-balanced`): about 2 (|I_r| + K) words a round
-            instead of 2 K |I_r|, since most arms are pulled by one agent only.
+        balanced: divide the pulls with BalancedPullDist (`kzz-balanced`): about 2 (|I_r| + K) words per round
+            instead of 2 K |I_r|, since most arms are pulled by only one agent.
 
     >>> import collabtop as ct
     >>> arms = ct.BernoulliArms([0.9] + [0.4] * 99)
-    >>> all_see_all = ct.identify(arms, m=1, agents=4, horizon=2_000, algorithm="kzz", seed=1)
+    >>> all_pull_all = ct.identify(arms, m=1, agents=4, horizon=2_000, algorithm="kzz", seed=1)
     >>> balanced = ct.identify(arms, m=1, agents=4, horizon=2_000, algorithm=ct.KZZ(balanced=True), seed=1)
-    >>> all_see_all.words, balanced.words
+    >>> all_pull_all.words, balanced.words
     (1168, 312)
     """
 
     name: ClassVar[str] = "kzz"
-    summary: ClassVar[str] = "Halves the arms round by round; all agents pull all open arms, whole horizon spent."
+    summary: ClassVar[str] = (
+        "Halves the arms in each round; all agents pull all open arms, and the whole horizon is spent."
+    )
     iid_only: ClassVar[bool] = True
     balanced: bool = False
 
@@ -42,50 +45,47 @@ class KZZ(Algorithm):
 
     @property
     def title(self) -> str:
-        """Balanced pulls make it `kzz-balanced`."""
+        """`kzz-balanced` with balanced pulls, else `kzz`."""
         return "kzz-balanced" if self.balanced else "kzz"
 
     @property
     def options(self) -> dict[str, Any]:
-        """None under the name `kzz-balanced`, which says it already."""
+        """None under the name `kzz-balanced`, which implies the option."""
         return {} if self.balanced else super().options
 
     def smallest_horizon(self, problem: Problem) -> int:
-        """One pull an arm before the first elimination, and as many pulls in every later round."""
+        """One pull per arm before the first elimination, and as many pulls in every later round."""
         return _time(problem, alpha=problem.n)
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
-        """Every round's live arms equally often."""
+        """The live arms of every round equally often."""
         alpha = largest_alpha(problem)
         return [(size, alpha // size) for size in sizes_of(problem.n)[:-1]]
 
     def most_words(self, problem: Problem) -> int:
-        """An arm's number and mean for every agent that pulls it: all K, or K - 1 more than one an arm in a round.
+        """In each round an arm's number and mean per arm and agent that pulls it; the first list of arms is free.
 
-        That all arms are open at first nobody has to be told.
+        All K agents pull each arm, or with balanced pulls all but K - 1 arms are pulled by one agent.
         """
         agents = problem.agents
-        rounds = sizes_of(problem.n)[:-1]
-        pulled = [size + agents - 1 if self.balanced else agents * size for size in rounds]
+        pulled = [size + agents - 1 if self.balanced else agents * size for size in sizes_of(problem.n)[:-1]]
         return 2 * sum(pulled) - pulled[0]
 
     def most_round_trips(self, problem: Problem) -> int:
-        """One a round."""
+        """One per round."""
         return len(sizes_of(problem.n)) - 1
 
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
-        """Halve until all is settled."""
+        """Halve the live arms until all are settled."""
         pull = pull_balanced if self.balanced else pull_in_turn
         sizes, alpha = sizes_of(problem.n), largest_alpha(problem)
-        board, live = coordinator.scoreboard, np.arange(problem.n)
-        r, to_accept = 0, problem.m
-        while 0 < to_accept < len(live):
+        board, r, live = coordinator.scoreboard, 0, np.arange(problem.n)  # I_0
+        while len(live):
             coordinator.begin_round("shared", live=len(live))
             pulls = alpha // sizes[r]
             board.add(live, pull(coordinator, live, pulls, all_live=r == 0), pulls)
-            live = eliminate(board, live, to_accept, sizes[r + 1], r, "shared", rng)
-            r, to_accept = r + 1, problem.m - board.accepted
-        settle_rest(board, live, to_accept, r - 1, "shared")
+            live = eliminate(board, live, problem.m, sizes[r + 1], r, "shared", rng)  # I_{r+1}
+            r += 1
 
 
 def sizes_of(n: int) -> list[int]:
@@ -94,15 +94,11 @@ def sizes_of(n: int) -> list[int]:
     >>> sizes_of(588)
     [588, 294, 147, 73, 36, 18, 9, 4, 2, 0]
     """
-    sizes = []
-    while n > 1:
-        sizes.append(n)
-        n //= 2
-    return [*sizes, 0]
+    return [*decisive(halving(n)), 0]
 
 
 def largest_alpha(problem: Problem) -> int:
-    """The most pulls over all arms that a round can have without going past the horizon in the end.
+    """The most pulls of all arms together in a round with which the run stays within the horizon.
 
     >>> largest_alpha(Problem(n=588, m=1, agents=10, horizon=30_000))
     33425

@@ -1,4 +1,4 @@
-"""The algorithms by name."""
+"""The algorithms, by name."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _catalogue: dict[str, Callable[..., Algorithm]] = {
 
 
 def available_algorithms() -> list[str]:
-    """The names that `identify(algorithm=...)` takes.
+    """The names that `identify(algorithm=...)` accepts.
 
     >>> available_algorithms()[:2]
     ['frugal-top', 'frugal-top-noniid']
@@ -47,17 +47,17 @@ def available_algorithms() -> list[str]:
 
 
 def algorithms_where(**attributes: Any) -> list[str]:
-    """The names of algorithms whose class attributes have these values.
+    """The names of the algorithms whose class attributes have these values.
 
     >>> algorithms_where(stops_early=True)
     ['confident-top', 'confident-top-noniid', 'kl-lucb']
     """
 
-    def fits(make: Callable[..., Algorithm]) -> bool:
-        kind = make.func if isinstance(make, partial) else make
-        return all(getattr(kind, name, None) == value for name, value in attributes.items())
+    def matches(make: Callable[..., Algorithm]) -> bool:
+        cls = make.func if isinstance(make, partial) else make
+        return all(getattr(cls, attribute, None) == value for attribute, value in attributes.items())
 
-    return [name for name, make in _catalogue.items() if fits(make)]
+    return [name for name, make in _catalogue.items() if matches(make)]
 
 
 def register_algorithm(name: str, make: Callable[..., Algorithm]) -> None:
@@ -72,7 +72,7 @@ def register_algorithm(name: str, make: Callable[..., Algorithm]) -> None:
 
 
 def make_algorithm(name: str, **options: Any) -> Algorithm:
-    """An algorithm by its name, with its options.
+    """Make an algorithm from its name and options.
 
     >>> make_algorithm("collab-top-iid", schedule="full")
     CollabTopIID(schedule='full')
@@ -81,7 +81,7 @@ def make_algorithm(name: str, **options: Any) -> Algorithm:
     if make is None:
         close = difflib.get_close_matches(name, _catalogue, n=1)
         hint = f" (did you mean {close[0]!r}?)" if close else ""
-        raise UnknownAlgorithmError(f"algorithm is {name!r}{hint}, but these are known: {', '.join(_catalogue)}")
+        raise UnknownAlgorithmError(f"algorithm is {name!r}{hint}, but one of these is needed: {', '.join(_catalogue)}")
     allowed = algorithm_options(name)
     for option in options:
         if option not in allowed:

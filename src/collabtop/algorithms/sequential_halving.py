@@ -1,4 +1,4 @@
-"""Sequential Halving (Karnin, Koren and Somekh 2013): a yardstick for one agent and m = 1."""
+"""Sequential Halving (Karnin, Koren and Somekh 2013): a baseline for one agent and m = 1."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from collabtop.problem import Problem
 
 @dataclass(frozen=True)
 class SequentialHalving(Algorithm):
-    """One agent spends equally over ceil(log2 n) rounds and keeps the better half, judged by the round's own pulls.
+    """One agent divides its horizon equally over ceil(log2 n) rounds, and keeps the better half in each.
 
     >>> import collabtop as ct
     >>> arms = ct.BernoulliArms([0.9, 0.5, 0.1, 0.2])
@@ -27,10 +27,12 @@ class SequentialHalving(Algorithm):
     """
 
     name: ClassVar[str] = "sequential-halving"
-    summary: ClassVar[str] = "One agent spends equally over ceil(log2 n) rounds and keeps the better half."
+    summary: ClassVar[str] = (
+        "One agent divides its horizon equally over ceil(log2 n) rounds, and keeps the better half in each."
+    )
 
     def check(self, problem: Problem) -> None:
-        """One agent and m = 1 only."""
+        """Raise `SettingError` unless there is one agent and m = 1."""
         one_agent_only(self, problem)
         if problem.m != 1:
             raise SettingError(
@@ -38,25 +40,25 @@ class SequentialHalving(Algorithm):
             )
 
     def smallest_horizon(self, problem: Problem) -> int:
-        """One pull an arm in every round."""
+        """One pull per arm in every round."""
         return problem.n * problem.rounds
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
-        """Every round's live arms equally often."""
+        """The live arms of every round equally often."""
         return [(live, problem.horizon // (live * problem.rounds)) for live in _sizes(problem)]
 
     def most_words(self, problem: Problem) -> int:
-        """The open arms of every round but the first, and the means of every round."""
+        """The live arms of every round but the first, and the means of every round."""
         return 2 * sum(_sizes(problem)) - problem.n
 
     def most_round_trips(self, problem: Problem) -> int:
-        """One a round."""
+        """One per round."""
         return problem.rounds
 
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
-        """Keep the better half until one is left."""
-        board, live = coordinator.scoreboard, np.arange(problem.n)
-        agents = AllAgents(coordinator)
+        """Keep the better half, by the means of the round alone, until one arm is left."""
+        agents, board = AllAgents(coordinator), coordinator.scoreboard
+        live = np.arange(problem.n)
         for r in range(problem.rounds):
             coordinator.begin_round("shared", live=len(live))
             times = problem.horizon // (len(live) * problem.rounds)  # t_r

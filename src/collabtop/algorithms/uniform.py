@@ -1,4 +1,4 @@
-"""Uniform: the paper's baseline for non-IID arms, one round and no elimination."""
+"""Uniform, the paper's baseline for non-IID arms: one round and no elimination."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Uniform(Algorithm):
     survives_loss: ClassVar[bool] = True
 
     def smallest_horizon(self, problem: Problem) -> int:
-        """One pull an arm."""
+        """One pull per arm."""
         return problem.n
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
@@ -37,7 +37,7 @@ class Uniform(Algorithm):
         return [(problem.n, problem.horizon // problem.n * problem.agents)]
 
     def most_words(self, problem: Problem) -> int:
-        """A mean an arm and agent."""
+        """One mean per arm and agent."""
         return problem.n * problem.agents
 
     def most_round_trips(self, problem: Problem) -> int:
@@ -45,9 +45,9 @@ class Uniform(Algorithm):
         return 1
 
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
-        """Pull, average, take the m best."""
+        """Pull all arms, average, and accept the best m."""
         board, arms = coordinator.scoreboard, np.arange(problem.n)
         times = problem.horizon // problem.n
         coordinator.begin_round("shared", live=problem.n)
         board.add(arms, *AllAgents(coordinator).pull(arms, times, all_live=True))
-        eliminate(board, arms, problem.m, 0, 0, "shared", rng)
+        eliminate(board, arms, problem.m, keep=0, round=0, phase="shared", rng=rng)

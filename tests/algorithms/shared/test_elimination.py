@@ -1,4 +1,4 @@
-"""A round keeps exactly as many arms as it should, accepts exactly those it should, and lets chance break ties."""
+"""A round keeps exactly as many arms as it should, accepts the right ones, and breaks ties at random."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collabtop.algorithms.shared.elimination import settle, settle_rest, smallest
+from collabtop.algorithms.shared.elimination import eliminate, guess_rest, settle, settle_rest, smallest
 from collabtop.coordination.scoreboard import Scoreboard
 
 # Statistical tests have fixed seeds; with a seed chosen anew a correct program would fail each of them with
@@ -103,10 +103,32 @@ def test_ties_depend_on_the_seed_alone():
     assert kept(1) != kept(2)
 
 
-def test_what_is_left_when_nothing_is_to_decide_is_accepted_or_rejected_as_a_whole():
+def test_the_rest_is_accepted_if_all_are_needed_rejected_if_none_is_and_else_stays_live():
     board = Scoreboard(4)
-    settle_rest(board, np.array([0, 1]), to_accept=2, round=5, phase="shared")
-    settle_rest(board, np.array([2, 3]), to_accept=0, round=5, phase="shared")
-    verdict = board.verdict()
-    assert [one.verdict for one in verdict] == ["accepted", "accepted", "rejected", "rejected"]
-    assert {(one.round, one.phase) for one in verdict} == {(5, "shared")}
+    assert settle_rest(board, np.arange(4), m=2, round=4, phase="shared").tolist() == [0, 1, 2, 3]
+    assert len(settle_rest(board, np.array([0, 1]), m=2, round=5, phase="shared")) == 0
+    assert len(settle_rest(board, np.array([2, 3]), m=2, round=5, phase="shared")) == 0
+    estimates = board.verdict()
+    assert [estimate.verdict for estimate in estimates] == ["accepted", "accepted", "rejected", "rejected"]
+    assert {(estimate.round, estimate.phase) for estimate in estimates} == {(5, "shared")}
+
+
+@given(round_=rounds(), seed=st.integers(0, 1000))
+def test_elimination_until_no_arm_is_live_accepts_exactly_m_arms(round_, seed):
+    means, m, _ = round_
+    board, rng, live, r = Scoreboard(len(means)), np.random.default_rng(seed), np.arange(len(means)), 0
+    board.add(live, means * 1000, 1000)
+    while len(live):
+        live, r = eliminate(board, live, m, len(live) // 2, r, "shared", rng), r + 1
+    assert board.accepted == m
+    accepted = board.verdict().top()
+    assert sorted(means[accepted]) == sorted(means)[-m:]
+
+
+def test_a_guess_completes_the_answer_and_is_marked_as_one():
+    board = Scoreboard(4)
+    board.add(np.arange(4), np.array([9.0, 5.0, 1.0, 7.0]), 10)
+    board.accept(np.array([0]), 0, "shared")
+    guess_rest(board, np.array([1, 2, 3]), m=2, round=1, rng=np.random.default_rng(0))
+    assert board.verdict().top() == [0, 3]
+    assert board.verdict().guesses == {1, 2, 3}

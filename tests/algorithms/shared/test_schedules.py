@@ -137,6 +137,6 @@ def test_the_smallest_that_works_is_looked_for_upwards():
 
 
 @pytest.mark.parametrize("make", [ct.CollabTopIID, ct.CollabTopNonIID])
-def test_an_unknown_schedule_is_an_error_that_lists_the_known_ones(make):
-    with pytest.raises(ct.InputError, match=r"schedule is 'lazy', but \['full', 'paper'\] are known"):
+def test_an_unknown_schedule_is_an_error_that_lists_the_schedules(make):
+    with pytest.raises(ct.InputError, match="schedule is 'lazy', but 'paper' or 'full' is needed"):
         make(schedule="lazy")

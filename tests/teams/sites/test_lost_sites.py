@@ -67,7 +67,7 @@ def test_frugal_top_reclaims_the_arms_of_a_lost_agent(kind, nth):
 def test_a_horizon_that_is_too_short_to_replace_an_agent_is_reported():
     smallest = ct.FrugalTop().smallest_horizon(ct.Problem(256, 1, 8, 1))
     arms = ConstantArms(np.random.default_rng(2).permutation(256) / 256)
-    with pytest.raises(ct.SiteError, match=r"what it left undone takes [\d,]+ time steps .* only [\d,]+ are left"):
+    with pytest.raises(ct.SiteError, match=r"replacing its pulls takes [\d,]+ time steps, but only [\d,]+ are left"):
         ct.identify(
             arms, 1, agents=8, horizon=smallest, algorithm="frugal-top", seed=1, team=Losing(Prune, agents=range(6))
         )
@@ -75,7 +75,7 @@ def test_a_horizon_that_is_too_short_to_replace_an_agent_is_reported():
 
 def test_a_fully_planned_horizon_is_too_short_to_replace_two_of_four_agents():
     with pytest.raises(
-        ct.SiteError, match=r"what it left undone takes 1 time steps .* only 0 are left until the horizon"
+        ct.SiteError, match=r"replacing its pulls takes 1 time steps, but only 0 are left until the horizon"
     ):
         ct.identify(
             SPREAD,

@@ -1,16 +1,13 @@
-"""What the coordinator does at the end of a round: keep the arms nearest to the border, settle the others."""
+"""The end of a round: keep the arms nearest to the border open, and settle the others."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from collabtop.coordination.scoreboard import Scoreboard
-from collabtop.protocol.messages import Ints, Reals
-
-Mask = NDArray[np.bool_]
+from collabtop.protocol.messages import Flags, Ints, Reals
 
 
 class Settled(NamedTuple):
@@ -31,44 +28,82 @@ def settle(live: Ints, means: Reals, to_accept: int, keep: int, rng: np.random.G
     Settled(accepted=array([4]), rejected=array([7]), live=array([5, 6]))
     """
     below = len(live) - to_accept
-    lower, upper = np.partition(means, (below - 1, below))[below - 1 : below + 1]
-    rest = smallest(means, below, rng)  # the others are sigma_r(1), ..., sigma_r(m_r)
-    gaps = np.where(rest, upper - means, means - lower)
+    lower, upper = np.partition(means, (below - 1, below))[below - 1 : below + 1]  # ranks m_r + 1 and m_r
+    worse = smallest(means, below, rng)  # the others are sigma_r(1), ..., sigma_r(m_r)
+    gaps = np.where(worse, upper - means, means - lower)
     kept = smallest(gaps, keep, rng)  # pi_r(1), ..., pi_r(n_{r+1})
-    settled = ~kept
-    return Settled(live[settled & ~rest], live[settled & rest], live[kept])
+    settled = ~kept  # E_r
+    return Settled(live[settled & ~worse], live[settled & worse], live[kept])  # A_r, E_r \ A_r, I_{r+1}
 
 
 def eliminate(
-    board: Scoreboard, live: Ints, to_accept: int, keep: int, round: int, phase: str, rng: np.random.Generator
+    board: Scoreboard, live: Ints, m: int, keep: int, round: int, phase: str, rng: np.random.Generator
 ) -> Ints:
-    """End a round: `settle` the live arms by their means, write the verdicts down, and return the arms still live.
+    """End a round: `settle` the live arms by their means, record the verdicts, and return the arms still live.
+
+    If nothing is left to decide about those, they are settled as well, and none is returned. So a loop over rounds
+    ends when no arm is live.
+
+    Args:
+        board: has the means, and gets the verdicts.
+        live: the live arms (I_r).
+        m: how many arms the run looks for; those on the board that are accepted already count.
+        keep: how many arms may stay live (n_{r+1}).
+        round: the number of this round (r).
+        phase: its phase.
+        rng: breaks ties.
 
     >>> board = Scoreboard(3)
     >>> board.add(np.arange(3), sums=np.array([9.0, 5.0, 1.0]), pulls=10)
-    >>> eliminate(board, np.arange(3), to_accept=1, keep=2, round=0, phase="shared", rng=np.random.default_rng(0))
+    >>> eliminate(board, np.arange(3), m=1, keep=2, round=0, phase="shared", rng=np.random.default_rng(0))
     array([0, 1])
     """
+    to_accept = m - board.accepted  # m_r
     settled = settle(live, board.means(live), to_accept, keep, rng)
     board.accept(settled.accepted, round, phase)
     board.reject(settled.rejected, round, phase)
-    return settled.live
+    return settle_rest(board, settled.live, m, round, phase)
 
 
-def settle_rest(board: Scoreboard, live: Ints, to_accept: int, round: int, phase: str) -> None:
-    """Nothing is left to decide after this round: accept all that is still open (m_r = |I_r|), or none (m_r = 0).
+def settle_rest(board: Scoreboard, live: Ints, m: int, round: int, phase: str) -> Ints:
+    """Settle the live arms if nothing is left to decide about them, and return those that are still live.
 
-    >>> board = Scoreboard(2)
-    >>> settle_rest(board, np.array([1]), to_accept=1, round=3, phase="shared")
-    >>> board.verdict()[1].round
-    3
+    All are accepted if all are needed (m_r = |I_r|), and rejected if none is (m_r = 0).
+
+    >>> board = Scoreboard(3)
+    >>> settle_rest(board, np.array([0, 1, 2]), m=2, round=3, phase="shared")
+    array([0, 1, 2])
+    >>> settle_rest(board, np.array([0, 1]), m=2, round=3, phase="shared")
+    array([], dtype=int64)
+    >>> board.accepted
+    2
     """
+    to_accept = m - board.accepted  # m_r
+    if 0 < to_accept < len(live):
+        return live
     verdict = board.accept if to_accept else board.reject
     verdict(live, round, phase)
+    return live[:0]
 
 
-def smallest(values: Reals, count: int, rng: np.random.Generator) -> Mask:
-    """Mark exactly `count` smallest values, 0 <= count <= len(values); which of equal ones is chance.
+def guess_rest(board: Scoreboard, live: Ints, m: int, round: int, rng: np.random.Generator) -> None:
+    """Complete the answer with the best of the live arms, and mark all their verdicts as guesses.
+
+    >>> board = Scoreboard(2)
+    >>> board.add(np.arange(2), sums=np.array([1.0, 2.0]), pulls=10)
+    >>> guess_rest(board, np.arange(2), m=1, round=0, rng=np.random.default_rng(0))
+    >>> board.verdict().top(), sorted(board.verdict().guesses)
+    ([1], [0, 1])
+    """
+    to_accept = m - board.accepted
+    ranked = live[np.lexsort((rng.random(len(live)), -board.means(live)))]  # ties are broken at random
+    board.accept(ranked[:to_accept], round, "shared")
+    board.reject(ranked[to_accept:], round, "shared")
+    board.leave_open(live)
+
+
+def smallest(values: Reals, count: int, rng: np.random.Generator) -> Flags:
+    """Mark exactly `count` smallest values, 0 <= count <= len(values); ties are broken by `rng`.
 
     >>> smallest(np.array([3.0, 1.0, 2.0]), 2, np.random.default_rng(0))
     array([False,  True,  True])
@@ -76,7 +111,7 @@ def smallest(values: Reals, count: int, rng: np.random.Generator) -> Mask:
     if count == 0:
         return np.zeros(len(values), np.bool_)
     last = np.partition(values, count - 1)[count - 1]
-    chosen: Mask = values <= last
+    chosen: Flags = values <= last
     surplus = np.count_nonzero(chosen) - count
     if surplus:
         ties = np.flatnonzero(values == last)

@@ -1,10 +1,9 @@
-"""What frugal-top promises: a bound on its error, its words and its round trips, from its plan (docs/frugal-top.md)."""
+"""Bounds on the error, the words and the round trips of frugal-top, computed from its plan (docs/frugal-top.md)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,11 +26,11 @@ def frugal_error_bound(means: ArrayLike, m: int, agents: int, horizon: int, risk
     """The proven bound on the probability that frugal-top is wrong, at most 1.
 
     Args:
-        means: the true means, one an arm.
-        m: how many arms are wanted (the paper's m).
+        means: the true means, one per arm.
+        m: number of arms to find (the paper's m).
         agents: number of agents (K).
-        horizon: time steps an agent has (T).
-        risk: frugal-top's option of that name; the bound never falls below what it allows for.
+        horizon: time steps per agent (T).
+        risk: the option `risk` of frugal-top; the probability of an unlucky deal is part of the bound.
 
     >>> means = [0.9] + [0.5] * 63
     >>> [f"{frugal_error_bound(means, m=1, agents=4, horizon=horizon):.2g}" for horizon in (2_000, 4_000, 6_000)]
@@ -40,10 +39,10 @@ def frugal_error_bound(means: ArrayLike, m: int, agents: int, horizon: int, risk
     values = as_means(means)
     if values.ndim != 1:
         raise InputError(
-            f"means has {values.ndim} dimensions, but frugal-top's bound is for one mean an arm", argument="means"
+            f"means has {values.ndim} dimensions, but the bound of frugal-top needs one mean per arm", argument="means"
         )
     n = len(values)
-    delta = np.sort(gaps(values, m))  # says what is wrong with m
+    delta = np.sort(gaps(values, m))  # validates m
     if agents < 1:
         raise InputError(f"agents is {agents}, but at least 1 is needed", argument="agents")
     if not 0 < risk < 1:
@@ -62,17 +61,17 @@ def frugal_noniid_error_bound(means: ArrayLike, m: int, agents: int, horizon: in
     """The proven bound on the probability that frugal-top-noniid is wrong, at most 1.
 
     Args:
-        means: the true means, one an arm and agent (n x K), or one an arm if all agents see the same.
-        m: how many arms are wanted (the paper's m).
+        means: the true means, one per arm and agent (n x K), or one per arm if all agents see the same.
+        m: number of arms to find (the paper's m).
         agents: number of agents (K).
-        horizon: time steps an agent has (T).
-        coarseness: frugal-top-noniid's option of that name.
+        horizon: time steps per agent (T).
+        coarseness: the option `coarseness` of frugal-top-noniid.
 
     >>> means = [[0.9, 0.7], *[[0.3, 0.5]] * 15]
     >>> [f"{frugal_noniid_error_bound(means, m=1, agents=2, horizon=horizon):.2g}" for horizon in (2_000, 8_000)]
     ['0.75', '3e-08']
     """
-    delta = np.sort(gaps(means, m))  # says what is wrong with means and m
+    delta = np.sort(gaps(means, m))  # validates means and m
     n = len(delta)
     if agents < 1:
         raise InputError(f"agents is {agents}, but at least 1 is needed", argument="agents")
@@ -84,16 +83,15 @@ def frugal_noniid_error_bound(means: ArrayLike, m: int, agents: int, horizon: in
     if horizon < smallest_noniid_horizon(n, problem.m) or not delta[0]:
         return 1.0
     plan = noniid_plan(problem)
-    return min(
-        1.0, _shared_part(delta, problem.m, plan.sizes, [pulls * agents / (1 + coarseness) for pulls in plan.pulls])
-    )
+    pulls = [total * agents / (1 + coarseness) for total in plan.pulls]  # rounding makes them count less
+    return min(1.0, _shared_part(delta, problem.m, plan.sizes, pulls))
 
 
 def frugal_words_bound(problem: Problem, risk: float = 0.001) -> int:
-    """The most words that frugal-top can take, whatever the arms are like.
+    """The most words that frugal-top can take, for any arms.
 
-    K for the seed, 2 an arm handed over, and in a round 2 for each arm that an agent pulls, of which at most
-    one an agent is shared with the next agent. While all arms are open, their list is not sent.
+    K for the seed, 2 per arm handed over, and in each round 2 per arm and pulling agent, where each agent shares at
+    most one arm with the next. While all arms are open, their list is not sent.
 
     >>> frugal_words_bound(Problem(n=588, m=8, agents=10, horizon=30_000))
     834
@@ -106,7 +104,7 @@ def frugal_words_bound(problem: Problem, risk: float = 0.001) -> int:
 
 
 def frugal_round_trips_bound(problem: Problem, risk: float = 0.001) -> int:
-    """The most round trips: one to deal, prune and hand over, or the first shared round; and one a later round.
+    """The most round trips: one to deal, prune and hand over (or for the first shared round), and one per later round.
 
     >>> frugal_round_trips_bound(Problem(n=588, m=8, agents=10, horizon=30_000))
     11
@@ -116,48 +114,49 @@ def frugal_round_trips_bound(problem: Problem, risk: float = 0.001) -> int:
 
 
 def _local_part(values: Reals, problem: Problem, plan: FrugalPlan, risk: float) -> float:
-    """(a) and (b) of the proof: an unlucky deal, or one of the best dropped by an agent on its own."""
+    """(a) and (b) of the proof: an unlucky deal, or a best arm that its agent drops."""
     if not plan.local_pulls:
         return 0.0
     n, m, agents = problem.n, problem.m, problem.agents
     most = most_in_a_hand(n, m, agents, risk)  # u
     ranked = np.sort(values)[::-1]
-    behind = ranked[m - 1] - ranked[m:]  # how far each of the others is behind the m-th best, nearest first
-    total = agents * hypergeometric_tail(n, m, plan.local_sizes[0], most)
-    for pulls, (_, keep) in zip(plan.local_pulls, pairwise(plan.local_sizes), strict=True):
-        total += _stage(behind, pulls, keep - most, problem, plan.local_sizes[0])
-    return total
+    distances = ranked[m - 1] - ranked[m:]  # d_b: the distances of the others from the m-th best, nearest first
+    hand = plan.local_sizes[0]  # h
+    bound = agents * hypergeometric_tail(n, m, hand, most)
+    for pulls, keep in zip(plan.local_pulls, plan.local_sizes[1:], strict=True):
+        bound += _stage(distances, pulls, keep - most, problem, hand)
+    return bound
 
 
-def _stage(behind: Reals, pulls: int, nearest: int, problem: Problem, hand: int) -> float:
-    """The chance that a local stage goes wrong, with the best choice of g for it.
+def _stage(distances: Reals, pulls: int, nearest: int, problem: Problem, hand: int) -> float:
+    """The probability that a local stage goes wrong, with the best choice of g.
 
-    No hand holds more than `nearest` of the g nearest rivals, but for a hypergeometric tail that grows with g; then one
-    of the others in hand beat one of the best, which is the less likely the larger g is.
+    Either a hand holds more than `nearest` of the g nearest others, a hypergeometric tail that grows with g; or an
+    other arm in the hand beats a best one, which is less likely the larger g is.
     """
-    beats = np.append(np.cumsum(np.exp(-pulls * behind[::-1] ** 2))[::-1], 0.0)  # sums over all but the g nearest
+    beats = np.append(np.cumsum(np.exp(-pulls * distances[::-1] ** 2))[::-1], 0.0)  # [g]: all but the g nearest
     together = problem.m * (hand - 1) / (problem.n - 1)
 
     def crowded(g: int) -> float:
         return problem.agents * hypergeometric_tail(problem.n, g, hand, nearest)
 
-    low, high = min(nearest, len(behind)), len(behind)  # the best g is about where the two are equal
+    low, high = min(nearest, len(distances)), len(distances)  # the best g is about where the two terms are equal
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if crowded(middle) < together * beats[middle] else (low, middle)
     return min(crowded(g) + together * float(beats[g]) for g in (low, high))
 
 
-def _shared_part(delta: Reals, m: int, sizes: Sequence[int], pulls_had: Sequence[float]) -> float:
-    """(c) of the proof: a shared round settles an arm wrongly."""
-    total = 0.0
-    for size, keep, pulls in zip(sizes, [*sizes[1:], 0], pulls_had, strict=True):
-        gap = float(delta[keep])  # of the nearest arm to the border that must be settled
-        best = min(m, size // 2)
-        pairs = best * (size - best)
+def _shared_part(delta: Reals, m: int, sizes: Sequence[int], totals: Sequence[float]) -> float:
+    """(c) of the proof: a shared round settles an arm wrongly; `totals` are the pulls of an arm by the end of each."""
+    bound = 0.0
+    for size, keep, pulls in zip(sizes, [*sizes[1:], 0], totals, strict=True):
+        gap = float(delta[keep])  # D_r: the smallest gap among the arms that must be settled
+        best = min(m, size // 2)  # q
+        pairs = best * (size - best)  # P_r
         if keep == 0:
-            total += pairs * math.exp(-pulls * gap**2)
+            bound += pairs * math.exp(-pulls * gap**2)
             continue
         three_arms = pairs * ((size - 2) * math.exp(-pulls * gap**2 / 3) + math.exp(-pulls * gap**2))
-        total += min(three_arms, 2 * size * math.exp(-pulls * gap**2 / 8))
-    return total
+        bound += min(three_arms, 2 * size * math.exp(-pulls * gap**2 / 8))
+    return bound

@@ -1,8 +1,8 @@
-"""How frugal-top spends its horizon: sizes and pulls of every stage, worked out before the first pull.
+"""How frugal-top spends its horizon: sizes and pulls of every stage, computed before the first pull.
 
-An arm's pulls grow as the number s of arms still open falls: before a stage that begins with s arms ends, each of
-them has had a times `pulls_share(s)` pulls, with the largest a that the horizon can pay for. Stages inside an agent
-cost no message, so there are many of them; shared rounds cost a round trip each, so they are few.
+The fewer arms are open, the more pulls each of them has had: a * `pulls_share(s)` by the end of a stage that begins
+with s open arms, with the largest factor a that fits into the horizon. Stages inside an agent cost no message, so there
+are many of them; each shared round costs a round trip, so there are few.
 """
 
 from __future__ import annotations
@@ -15,41 +15,42 @@ import msgspec
 import numpy as np
 
 from collabtop.algorithms.shared.allocation import balanced_time
+from collabtop.algorithms.shared.schedules import new_pulls
 from collabtop.problem import Problem
 from collabtop.stats import hypergeometric
 
-_LOCAL_SHRINK = 1.08
-_SHARED_SHRINK, _BORDER_SHRINK, _BORDER = 1.75, 1.4, 24
-_NONIID_SHRINK = 1.5
-_SPARE, _FEWEST = 3, 7
-_FIRST_POWER, _LAST_POWER, _MANY = 0.85, 1.5, 512
+# From one stage to the next, the number of open arms shrinks by about these factors.
+_LOCAL_SHRINK, _SHARED_SHRINK, _NONIID_SHRINK = 1.08, 1.75, 1.5
+_BORDER_SHRINK, _BORDER_SIZE = 1.4, 24  # for m > 1, the last 24 arms go in smaller steps
+_SPARE_ARMS, _FEWEST_ARMS = 3, 7  # handed over by each agent
+_FIRST_POWER, _LAST_POWER, _MANY_ARMS = 0.85, 1.5, 512
 
 
 class FrugalPlan(msgspec.Struct, frozen=True):
-    """Every stage of a run."""
+    """Every stage of a run of `frugal-top`."""
 
     local_sizes: tuple[int, ...]
-    """Arms in the largest hand when each local stage begins, and when the last one has ended."""
+    """Arms in the largest hand at the start of each local stage, and after the last one."""
     local_pulls: tuple[int, ...]
-    """Pulls that each arm in hand has had when each local stage ends."""
+    """Total pulls of each arm in hand at the end of each local stage."""
     shared_sizes: tuple[int, ...]
-    """Arms still open when each shared round begins; after the last one there are none."""
+    """Open arms at the start of each shared round; after the last one there are none."""
     shared_pulls: tuple[int, ...]
-    """Pulls that each open arm has had when each shared round ends.
+    """Total pulls of each open arm at the end of each shared round.
 
-    After local stages, agents make the pulls of the first round before they hand over: each has as many of its arms in
-    hand as it would be dealt, so that takes no more time, and saves a round trip.
+    After local stages, agents make the pulls of the first round before they hand over. Each then holds as many arms as
+    it would be assigned, so this takes no more time, and it saves a round trip.
     """
 
 
 def pulls_share(size: int, m: int) -> float:
-    """How many pulls an arm is given by the time `size` arms are open, up to a factor for all sizes.
+    """Total pulls of an arm by the time `size` arms are open, up to a factor that is the same for all sizes.
 
-    It is size^-p with a p that rises as arms go: p is 0.85 while 512 or more are open, and reaches 0.85 (m = 1) to
-    1.5 (m >= 8) at two, in even steps of log(size). Where many are open there are many that can go wrong, whatever the
-    instance. Where few are open they lie around the border, and the spacing of ordered means falls with their rank:
-    the larger m, the narrower it is there. One p for all sizes is good at one of the two only.
-    `benchmarks/frugal_standard.py` shows both.
+    The local exponent -d log(pulls) / d log(size) rises as the number of open arms falls: it is 0.85 while 512 or more
+    are open, and reaches 0.85 (m = 1) to 1.5 (m >= 8) at two, in even steps of log(size). While many arms are open,
+    many can be settled wrongly, on every instance. The last few arms lie around the border, and the larger m is, the
+    more closely ordered means are spaced there. A constant exponent suits only one of the two cases
+    (`benchmarks/frugal_standard.py` shows both).
 
     >>> [round(pulls_share(size, m=1) / pulls_share(512, m=1), 1) for size in (512, 64, 8, 2)]
     [1.0, 5.9, 34.3, 111.4]
@@ -57,37 +58,37 @@ def pulls_share(size: int, m: int) -> float:
     [1.0, 7.5, 94.5, 675.6]
     """
     last = min(_LAST_POWER, _FIRST_POWER + (_LAST_POWER - _FIRST_POWER) * math.log2(m) / 3)
-    gone = math.log2(_MANY / size)
-    return 2 ** (_FIRST_POWER * gone + (last - _FIRST_POWER) / (2 * math.log2(_MANY / 2)) * max(0.0, gone) ** 2)
+    halvings = math.log2(_MANY_ARMS / size)
+    rise = (last - _FIRST_POWER) / (2 * math.log2(_MANY_ARMS / 2))
+    return 2 ** (_FIRST_POWER * halvings + rise * max(0.0, halvings) ** 2)
 
 
 def most_in_a_hand(n: int, m: int, agents: int, risk: float) -> int:
-    """The number u of the best m arms that no agent's hand exceeds, but for a chance of `risk`.
+    """The number u such that some agent's hand holds more than u of the best m arms with probability at most `risk`.
 
-    Hands are dealt by a shuffle, so the number in one hand is hypergeometric; the exact tails of all hands
-    are added up.
+    Hands are dealt by a shuffle, so the number in one hand is hypergeometric; the exact tails of all hands are added.
 
     >>> most_in_a_hand(n=588, m=1, agents=10, risk=0.001), most_in_a_hand(n=588, m=8, agents=10, risk=0.001)
     (1, 5)
     """
     hand = -(-n // agents)
     counts = np.arange(min(m, hand), max(0, hand + m - n) - 1, -1)
-    tails = np.cumsum(hypergeometric(n, m, hand, counts) * agents)  # P(some hand holds at least so many), at most
+    tails = np.cumsum(hypergeometric(n, m, hand, counts) * agents)  # bounds P(some hand holds at least so many)
     return int(counts[np.argmax(tails > risk)])
 
 
 def arms_to_hand_over(problem: Problem, risk: float) -> int:
-    """How many arms an agent keeps: twice as many as it may hold of the best m and a few to spare, and at least 7.
+    """How many arms an agent hands over: twice the number of the best m that it may hold plus 3, and at least 7.
 
     >>> arms_to_hand_over(Problem(n=588, m=8, agents=10, horizon=1), risk=0.001)
     13
     """
-    return max(_FEWEST, 2 * most_in_a_hand(problem.n, problem.m, problem.agents, risk) + _SPARE)
+    return max(_FEWEST_ARMS, 2 * most_in_a_hand(problem.n, problem.m, problem.agents, risk) + _SPARE_ARMS)
 
 
 @lru_cache(maxsize=256)
 def frugal_plan(problem: Problem, risk: float) -> FrugalPlan:
-    """The plan of `frugal-top` that spends the whole horizon.
+    """The plan of `frugal-top`, which spends the whole horizon.
 
     >>> plan = frugal_plan(Problem(n=588, m=1, agents=10, horizon=12_000), risk=0.001)
     >>> plan.local_sizes[0], plan.local_sizes[-1], plan.shared_sizes
@@ -96,15 +97,15 @@ def frugal_plan(problem: Problem, risk: float) -> FrugalPlan:
     stages = _Stages(problem, risk)
     most = problem.horizon * problem.agents  # pulls that an arm can get if there are more agents than arms
     pulls = _spend(stages.open, problem.m, stages.time, problem.horizon, most)
-    # What rounding left over goes to the last round.
+    # The time that rounding leaves over goes to the last round.
     pulls[-1] += (problem.horizon - stages.time(pulls)) * problem.agents // stages.shared[-1]
-    cut = len(stages.local) - 1
-    return FrugalPlan(tuple(stages.local), tuple(pulls[:cut]), tuple(stages.shared), tuple(pulls[cut:]))
+    local = len(stages.local) - 1
+    return FrugalPlan(tuple(stages.local), tuple(pulls[:local]), tuple(stages.shared), tuple(pulls[local:]))
 
 
 @lru_cache(maxsize=256)
 def smallest_frugal_horizon(n: int, m: int, agents: int, risk: float) -> int:
-    """One pull an arm in the first stage, and what the later ones then cost."""
+    """One pull per arm in the first stage, and the time that the later ones then take."""
     stages = _Stages(Problem(n, m, agents, 1), risk)
     return stages.time(_pulls(stages.open, m, scale=1))
 
@@ -113,9 +114,9 @@ class NonIIDPlan(msgspec.Struct, frozen=True):
     """Every round of a run of `frugal-top-noniid`."""
 
     sizes: tuple[int, ...]
-    """Arms still open when each round begins."""
+    """Open arms at the start of each round."""
     pulls: tuple[int, ...]
-    """Pulls that each open arm has had from each agent when the round ends."""
+    """Total pulls of each open arm by each agent at the end of each round."""
 
 
 @lru_cache(maxsize=256)
@@ -126,8 +127,8 @@ def noniid_plan(problem: Problem) -> NonIIDPlan:
     NonIIDPlan(sizes=(10, 6, 3, 2), pulls=(52, 80, 144, 204))
     """
     sizes = noniid_sizes(problem.n)
-    pulls = _spend(sizes, problem.m, partial(_everyone_time, sizes), problem.horizon, problem.horizon)
-    pulls[-1] += (problem.horizon - _everyone_time(sizes, pulls)) // sizes[-1]
+    pulls = _spend(sizes, problem.m, partial(_all_agents_time, sizes), problem.horizon, problem.horizon)
+    pulls[-1] += (problem.horizon - _all_agents_time(sizes, pulls)) // sizes[-1]
     return NonIIDPlan(*_without_idle(sizes, pulls))
 
 
@@ -141,39 +142,41 @@ def noniid_sizes(n: int) -> list[int]:
 
 
 def smallest_noniid_horizon(n: int, m: int) -> int:
-    """One pull an arm by every agent in the first round, and what the later ones then cost."""
+    """One pull per arm by every agent in the first round, and the time that the later ones then take."""
     sizes = noniid_sizes(n)
-    return _everyone_time(sizes, _pulls(sizes, m, scale=1))
+    return _all_agents_time(sizes, _pulls(sizes, m, scale=1))
 
 
-def _everyone_time(sizes: list[int], pulls: list[int]) -> int:
-    return sum(size * more for size, more in zip(sizes, _new(pulls), strict=True))
+def _all_agents_time(sizes: list[int], pulls: list[int]) -> int:
+    return sum(size * new for size, new in zip(sizes, new_pulls(pulls), strict=True))
 
 
 class _Stages:
-    """Sizes of the stages of `frugal-top`, and the time that pulls take in them."""
+    """The sizes of the stages of `frugal-top`, and the time that given pulls take in them."""
 
     def __init__(self, problem: Problem, risk: float) -> None:
         self._agents = agents = problem.agents
         keep = arms_to_hand_over(problem, risk)
         small, large = divmod(problem.n, agents)  # `large` agents hold one arm more than the others
         handed_over = large * min(keep, small + 1) + (agents - large) * min(keep, small)
-        if handed_over > problem.n / 2:  # to hand over most of the arms takes more words than to share them at once
+        if handed_over > problem.n / 2:  # sharing all arms at once takes fewer words
             keep, handed_over = problem.n, problem.n
         self.local = _shrinking(-(-problem.n // agents), keep, _LOCAL_SHRINK)
         self.shared = _shared_sizes(handed_over, problem.m)
         self.open = [agents * size for size in self.local[:-1]] + self.shared
 
     def time(self, pulls: list[int]) -> int:
-        alone = len(self.local) if len(self.local) > 1 else 0  # stages that an agent goes through on its own
-        new = _new(pulls)
+        """Time steps, from the total pulls at the end of each stage."""
+        # After local stages, the first shared round is also made by each agent on its own hand.
+        alone = len(self.local) if len(self.local) > 1 else 0
+        new = new_pulls(pulls)
         local = sum(size * more for size, more in zip(self.local, new[:alone], strict=False))
         shared = zip(self.shared[-len(new[alone:]) :], new[alone:], strict=True)
         return local + sum(balanced_time(size, more, self._agents) for size, more in shared)
 
 
 def _spend(sizes: list[int], m: int, time: Callable[[list[int]], int], horizon: int, most: int) -> list[int]:
-    """The most pulls in proportion to `pulls_share` that fit into the horizon; `most` is the most an arm could get."""
+    """The most pulls in proportion to `pulls_share` that fit into the horizon; no arm can get more than `most`."""
     low, high = 1.0, float(most + 1)
     for _ in range(60):
         middle = (low + high) / 2
@@ -182,37 +185,33 @@ def _spend(sizes: list[int], m: int, time: Callable[[list[int]], int], horizon: 
 
 
 def _pulls(sizes: list[int], m: int, scale: float) -> list[int]:
-    """Pulls an arm has had when each stage ends: `scale` in the first, never fewer than in the stage before."""
+    """Total pulls of an arm at the end of each stage: `scale` in the first, never fewer than in the stage before."""
     first = pulls_share(sizes[0], m)
     return [math.floor(scale * pulls_share(size, m) / first + 1e-9) for size in sizes]
 
 
 def _without_idle(sizes: list[int], pulls: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The rounds in which something is pulled; what an idle one would settle, the one before it does."""
-    busy = [r for r, more in enumerate(_new(pulls)) if more]
+    """Leave out rounds without new pulls; the round before settles their arms."""
+    busy = [r for r, new in enumerate(new_pulls(pulls)) if new]
     return tuple(sizes[r] for r in busy), tuple(pulls[r] for r in busy)
 
 
-def _new(pulls: list[int]) -> list[int]:
-    return [after - before for before, after in zip([0, *pulls[:-1]], pulls, strict=True)]
-
-
 def _shared_sizes(start: int, m: int) -> list[int]:
-    """Sizes of shared rounds; around a border between many good arms, the last ones go in smaller steps.
+    """Sizes of shared rounds; for m > 1 they fall in smaller steps around the border.
 
     >>> _shared_sizes(130, m=8)
     [130, 74, 42, 24, 17, 12, 8, 6, 4, 3, 2]
     """
-    if m == 1:  # hardly an error is left to be made there
+    if m == 1:  # then the last rounds cause hardly any errors
         return _falling(start, 2, _SHARED_SHRINK)
-    if start < _BORDER * _SHARED_SHRINK:
+    if start < _BORDER_SIZE * _SHARED_SHRINK:
         return _falling(start, 2, _BORDER_SHRINK)
-    steps = round(math.log(start / _BORDER, _SHARED_SHRINK))  # the nearest factor to it, between 1.5 and 2.3
-    return _in_steps(start, _BORDER, steps)[:-1] + _falling(_BORDER, 2, _BORDER_SHRINK)
+    steps = round(math.log(start / _BORDER_SIZE, _SHARED_SHRINK))  # the factor is then between 1.5 and 2.3
+    return _in_steps(start, _BORDER_SIZE, steps)[:-1] + _falling(_BORDER_SIZE, 2, _BORDER_SHRINK)
 
 
 def _falling(start: int, end: int, factor: float) -> list[int]:
-    """Sizes from `start` to `end`, each smaller than the one before by the same factor, `factor` or a little more.
+    """Sizes from `start` to `end`, each smaller than the one before by the same factor: `factor` or slightly more.
 
     >>> _falling(40, 2, 1.7)
     [40, 22, 12, 7, 4, 2]

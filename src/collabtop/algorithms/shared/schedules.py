@@ -1,12 +1,14 @@
-"""How many arms a round leaves, and how often an arm is pulled before it ends."""
+"""How many arms stay live after each round, and how often a live arm is pulled in it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Literal
 
 from collabtop.algorithms.shared.allocation import balanced_time
+from collabtop.errors import InputError
 from collabtop.problem import Problem
 
 ScheduleName = Literal["paper", "full"]
@@ -24,8 +26,26 @@ def halving(n: int) -> list[int]:
     return [n >> r for r in range(rounds)] + [0]
 
 
+def decisive(sizes: Sequence[int]) -> list[int]:
+    """The sizes of the rounds that have something to decide: those with at least two live arms.
+
+    >>> decisive(halving(9))
+    [9, 4, 2]
+    """
+    return [size for size in sizes if size >= 2]
+
+
+def new_pulls(totals: Sequence[int]) -> list[int]:
+    """The pulls of each round, from the total at the end of each round.
+
+    >>> new_pulls([3, 5, 9])
+    [3, 2, 4]
+    """
+    return [after - before for before, after in pairwise([0, *totals])]
+
+
 def smallest_that(works: Callable[[int], bool], start: int) -> int:
-    """The first horizon from `start` on that works."""
+    """The smallest horizon that works, not below `start`."""
     horizon = max(1, start)
     while not works(horizon):
         horizon += 1
@@ -33,12 +53,12 @@ def smallest_that(works: Callable[[int], bool], start: int) -> int:
 
 
 def largest_hand(live: int, agents: int) -> int:
-    """The most arms an agent can hold while the partition is balanced: no hand above twice another.
+    """The most arms an agent can hold while the partition is balanced: no hand is more than twice as large as another.
 
     >>> largest_hand(live=588, agents=10)
     106
     """
-    # One agent holds h, every other at least h / 2: h + (K - 1) ceil(h / 2) arms must be there.
+    # One agent holds h arms, the others at least h / 2 each: together h + (K - 1) ceil(h / 2).
     hand = 2 * live // (agents + 1)
     while hand and hand + (agents - 1) * -(-hand // 2) > live:
         hand -= 1
@@ -46,66 +66,69 @@ def largest_hand(live: int, agents: int) -> int:
 
 
 class Schedule(ABC):
-    """Pulls an arm gets in round r of collab-top-iid, while agents hold hands and afterwards."""
+    """Pulls per live arm in each round of collab-top-iid; it records the time used and the pulls made.
 
-    known: bool
-    """Whether the pulls of a local round follow from what all know (then nobody has to be told)."""
+    A local round takes as long as its largest hand; a shared round is divided evenly over the agents.
+    """
+
+    predetermined: bool
+    """Whether agents can compute the pulls of a local round themselves, so that they need not be sent."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self.sizes = halving(problem.n)
         self.used = 0
-        """Time gone by."""
+        """Time steps so far."""
         self.pulls_so_far = 0
-        """Pulls that each live arm has had."""
+        """Pulls of each live arm so far."""
 
-    def local(self, round_: int, hands: list[int]) -> int:
-        """Pulls of each arm in a local round, when the agents hold that many arms."""
-        pulls = self._local(round_, max(hands))
+    def local(self, r: int, hands: list[int]) -> int:
+        """Pulls of each arm in a local round in which the agents hold hands of these sizes."""
+        pulls = self._local(r, max(hands))
         self.used += pulls * max(hands)
         self.pulls_so_far += pulls
         return pulls
 
-    def shared(self, round_: int) -> int:
+    def shared(self, r: int) -> int:
         """Pulls of each arm in a shared round."""
-        pulls = self._shared(round_)
-        self.used += balanced_time(self.sizes[round_], pulls, self._problem.agents)
+        pulls = self._shared(r)
+        self.used += balanced_time(self.sizes[r], pulls, self._problem.agents)
         self.pulls_so_far += pulls
         return pulls
 
-    def shared_at_most(self, round_: int, live: int, agents: int, time: int) -> int:
-        """Pulls of each of `live` arms in a shared round, with fewer agents and `time` left for all that follows."""
+    def shared_at_most(self, r: int, live: int, agents: int, time: int) -> int:
+        """Pulls of each of `live` arms in a shared round, with fewer agents and `time` for it and all later rounds."""
         self.used = max(self.used, self._problem.horizon - time)
-        rounds = sum(size >= 2 for size in [live, *self.sizes[round_ + 1 :]])
+        rounds = len(decisive([live, *self.sizes[r + 1 :]]))
         affordable = max(0, time // max(1, rounds)) * agents // live
-        return affordable if not self.known else min(self._shared(round_), affordable)
+        return affordable if not self.predetermined else min(self._shared(r), affordable)
 
     @abstractmethod
-    def _local(self, round_: int, largest: int) -> int: ...
+    def _local(self, r: int, largest: int) -> int: ...
 
     @abstractmethod
-    def _shared(self, round_: int) -> int: ...
+    def _shared(self, r: int) -> int: ...
 
 
 class PaperSchedule(Schedule):
-    """T_r = floor(T K 2^r / (4 n R)) pulls an arm before round r, as printed."""
+    """T_r = floor(T K 2^r / (4 n R)) pulls per arm before round r, as printed."""
 
-    known = True
+    predetermined = True
 
-    def pulls_before(self, round_: int) -> int:
+    def pulls_before(self, r: int) -> int:
         """The paper's T_r."""
         p = self._problem
-        return p.horizon * p.agents * 2**round_ // (4 * p.n * p.rounds) if round_ else 0
+        return p.horizon * p.agents * 2**r // (4 * p.n * p.rounds) if r else 0
 
-    def _shared(self, round_: int) -> int:
-        return self.pulls_before(round_ + 1) - self.pulls_before(round_)
+    def _shared(self, r: int) -> int:
+        return self.pulls_before(r + 1) - self.pulls_before(r)
 
-    def _local(self, round_: int, largest: int) -> int:
-        return self._shared(round_)
+    def _local(self, r: int, largest: int) -> int:
+        return self._shared(r)
 
     @classmethod
     def smallest_horizon(cls, problem: Problem) -> int:
-        """One pull an arm before the first elimination, and no round past the horizon, whatever the hash."""
+        """One pull per arm before the first elimination, and no round past the horizon, with any hash."""
 
         def works(horizon: int) -> bool:
             schedule = cls(problem.at_horizon(horizon))
@@ -119,41 +142,39 @@ class PaperSchedule(Schedule):
 
     @classmethod
     def most_pulls(cls, problem: Problem) -> list[tuple[int, int]]:
-        """Every round's live arms equally often; the pulls follow from the horizon alone."""
+        """The live arms of every round equally often; the pulls depend only on the horizon."""
         schedule = cls(problem)
-        return [(live, schedule._shared(r)) for r, live in enumerate(schedule.sizes) if live >= 2]
+        return [(live, schedule._shared(r)) for r, live in enumerate(decisive(schedule.sizes))]
 
 
 class FullSchedule(Schedule):
-    """The time that is left, divided equally over the rounds that are left and have something to decide."""
+    """The remaining time, divided equally over the remaining rounds in which something is decided."""
 
-    known = False
+    predetermined = False
 
-    def _share(self, round_: int) -> int:
-        return (self._problem.horizon - self.used) // _rounds_to_pay(self.sizes[round_:])
+    def _share(self, r: int) -> int:
+        return (self._problem.horizon - self.used) // len(decisive(self.sizes[r:]))
 
-    def _local(self, round_: int, largest: int) -> int:
-        return self._share(round_) // largest
+    def _local(self, r: int, largest: int) -> int:
+        return self._share(r) // largest
 
-    def _shared(self, round_: int) -> int:
-        return self._share(round_) * self._problem.agents // self.sizes[round_]
+    def _shared(self, r: int) -> int:
+        return self._share(r) * self._problem.agents // self.sizes[r]
 
     @classmethod
     def smallest_horizon(cls, problem: Problem) -> int:
-        """One pull an arm before the first elimination, whatever the hash."""
+        """One pull per arm before the first elimination, with any hash."""
         hand = max(largest_hand(problem.n, problem.agents), -(-problem.n // problem.agents))
-        return _rounds_to_pay(halving(problem.n)) * hand
+        return len(decisive(halving(problem.n))) * hand
 
     @classmethod
     def most_pulls(cls, problem: Problem) -> list[tuple[int, int]]:
-        """Early rounds spend least, when one agent's hand is as large as it may be; the last has all that is left."""
+        """As few as possible in each early round (one hand is as large as balance allows), the rest in the last."""
         schedule, time = cls(problem), problem.horizon * problem.agents
         steps = []
-        for r, live in enumerate(schedule.sizes):
-            if live < 2:
-                break
+        for r, live in enumerate(decisive(schedule.sizes)):
             last = schedule.sizes[r + 1] < 2
-            # One pull less than the least, so that rounding elsewhere cannot make it more.
+            # One pull fewer than that, because rounding elsewhere may leave a real run with less time here.
             least = max(0, schedule._share(r) // max(1, largest_hand(live, problem.agents)) - 1)
             pulls = -(-time // live) if last else min(least, time // live)
             steps.append((live, pulls))
@@ -162,11 +183,13 @@ class FullSchedule(Schedule):
         return steps
 
 
-def _rounds_to_pay(sizes: list[int]) -> int:
-    return sum(size >= 2 for size in sizes)
-
-
 SCHEDULES: dict[ScheduleName, type[PaperSchedule] | type[FullSchedule]] = {
     "paper": PaperSchedule,
     "full": FullSchedule,
 }
+
+
+def check_schedule(name: object) -> None:
+    """Raise `InputError` if there is no schedule of this name."""
+    if name not in tuple(SCHEDULES):  # a tuple, because the name may not be hashable
+        raise InputError(f"schedule is {name!r:.80}, but 'paper' or 'full' is needed", argument="schedule")
