@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collabtop.errors import InputError
+from collabtop.validation import wrong_value
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -87,9 +88,7 @@ def _ranked(means: ArrayLike, m: int) -> tuple[NDArray[np.float64], NDArray[np.f
             f"means has {values.ndim} dimensions, but 1 is needed (or 2 for non-IID arms: n x K)", argument="means"
         )
     if not 1 <= m < len(values):
-        raise InputError(
-            f"m is {m}, but gaps of {len(values)} arms are defined for 1 <= m <= {len(values) - 1}", argument="m"
-        )
+        raise wrong_value("m", m, f"gaps of {len(values)} arms are defined for 1 <= m <= {len(values) - 1}")
     return values, np.sort(values)[::-1]
 
 
@@ -125,7 +124,7 @@ def speedup(means: ArrayLike, m: int, time: int) -> float:
     True
     """
     if time < 1:
-        raise InputError(f"time is {time}, but a run takes at least 1 time step", argument="time")
+        raise wrong_value("time", time, "a run takes at least 1 time step")
     return complexity(means, m) / time
 
 
@@ -140,9 +139,9 @@ def error_bound(means: ArrayLike, m: int, agents: int, horizon: int) -> float:
     2.3...e-08
     """
     if agents < 1:
-        raise InputError(f"agents is {agents}, but at least 1 is needed", argument="agents")
+        raise wrong_value("agents", agents, "at least 1 is needed")
     if horizon < 1:
-        raise InputError(f"horizon is {horizon}, but at least 1 is needed", argument="horizon")
+        raise wrong_value("horizon", horizon, "at least 1 is needed")
     n = int(np.shape(means)[0])
     log = math.log2(2 * n)
     return min(1.0, 2 * n * log * math.exp(-horizon * agents / (128 * complexity(means, m) * log)))

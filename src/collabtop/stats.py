@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collabtop.errors import InputError
+from collabtop.validation import wrong_value
 
 Reals = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -28,7 +29,7 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
     [0.01, 0.085]
     """
     if count < 1:
-        raise InputError(f"count is {count}, but an interval needs at least 1 observation", argument="count")
+        raise wrong_value("count", count, "an interval needs at least 1 observation")
     weight = Z_95 * Z_95 / count
     centre = (share + weight / 2) / (1 + weight)
     half = Z_95 / (1 + weight) * math.sqrt(max(0.0, share * (1 - share)) / count + weight / (4 * count))

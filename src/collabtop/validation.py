@@ -30,9 +30,9 @@ def whole_number(name: str, value: Any, least: int, most: int | None = None, *, 
     except TypeError:
         number = None
     if number is None or isinstance(value, bool | np.bool_) or number < least:
-        raise _wrong(name, value, f"a whole number of at least {least} is needed", argument)
+        raise wrong_value(name, value, f"a whole number of at least {least} is needed", argument)
     if most is not None and number > most:
-        raise _wrong(name, value, f"a whole number of at most {most} is needed", argument)
+        raise wrong_value(name, value, f"a whole number of at most {most} is needed", argument)
     return number
 
 
@@ -45,7 +45,7 @@ def real_number(name: str, value: Any, *, argument: str | None = None) -> float:
     """
     number = _as_float(name, value, argument)
     if math.isnan(number):
-        raise _wrong(name, value, "a number is needed", argument)
+        raise wrong_value(name, value, "a number is needed", argument)
     return number
 
 
@@ -58,7 +58,7 @@ def positive_number(name: str, value: Any, of: str = "", *, argument: str | None
     """
     number = _as_float(name, value, argument)
     if not 0 < number < math.inf:
-        raise _wrong(name, value, f"a positive number{f' of {of}' if of else ''} is needed", argument)
+        raise wrong_value(name, value, f"a positive number{f' of {of}' if of else ''} is needed", argument)
     return number
 
 
@@ -84,12 +84,18 @@ def _as_float(name: str, value: Any, argument: str | None) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise _wrong(name, value, "a number of less than 300 digits is needed", argument) from None
+        raise wrong_value(name, value, "a number of less than 300 digits is needed", argument) from None
 
 
-def _wrong(name: str, value: Any, needed: str, argument: str | None) -> InputError:
+def wrong_value(name: str, value: Any, needed: str, argument: str | None = None) -> InputError:
+    """The error for an argument with a wrong value.
+
+    >>> raise wrong_value("risk", 2, "a probability between 0 and 1 is needed")
+    Traceback (most recent call last):
+    collabtop.errors.InputError: risk is 2, but a probability between 0 and 1 is needed
+    """
     try:
-        shown = f"{value!r:.80}"
+        shown = f"{value.item() if isinstance(value, np.generic) else value!r:.80}"
     except ValueError:  # Python does not print whole numbers of more than 4,300 digits
         shown = "a number of thousands of digits"
     return InputError(f"{name} is {shown}, but {needed}", argument=argument or name)

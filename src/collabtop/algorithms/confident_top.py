@@ -13,11 +13,10 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import AllAgents, balanced_time, pull_balanced
 from collabtop.algorithms.shared.elimination import guess_rest, settle_rest, smallest
 from collabtop.coordination.coordinator import Coordinator
-from collabtop.errors import InputError
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags, Ints, OpenArms, Reals
 from collabtop.stats import bounds
-from collabtop.validation import real_number
+from collabtop.validation import real_number, wrong_value
 
 _FIRST_PULLS = 8
 _GROWTH = 1.25
@@ -182,11 +181,6 @@ def times_before(r: int) -> int:
 def check_confidence(confidence: float, tolerance: float) -> None:
     """Raise `InputError` if the confidence or the tolerance is invalid."""
     if not 0 < real_number("confidence", confidence) < 1:
-        raise InputError(
-            f"confidence is {confidence}, but a probability between 0 and 1 is needed, such as 0.95",
-            argument="confidence",
-        )
+        raise wrong_value("confidence", confidence, "a probability between 0 and 1 is needed, such as 0.95")
     if not 0 <= real_number("tolerance", tolerance) < 1:
-        raise InputError(
-            f"tolerance is {tolerance}, but a number of at least 0 and below 1 is needed", argument="tolerance"
-        )
+        raise wrong_value("tolerance", tolerance, "a number of at least 0 and below 1 is needed")

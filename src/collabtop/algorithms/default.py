@@ -11,6 +11,7 @@ from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID
 from collabtop.algorithms.registry import algorithms_where, make_algorithm
 from collabtop.arms import Arms
 from collabtop.errors import InputError, SettingError
+from collabtop.validation import wrong_value
 
 
 def choose(
@@ -30,9 +31,7 @@ def choose(
             )
         return algorithm, "requested"
     if not isinstance(algorithm, str):
-        raise InputError(
-            f"algorithm is {algorithm!r:.80}, but a name or an algorithm object is needed", argument="algorithm"
-        )
+        raise wrong_value("algorithm", algorithm, "a name or an algorithm object is needed")
     if algorithm == "auto":
         if options:
             raise InputError(

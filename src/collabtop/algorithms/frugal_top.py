@@ -16,11 +16,10 @@ from collabtop.algorithms.shared.frugal_plan import FrugalPlan, frugal_plan, sma
 from collabtop.algorithms.shared.recovery import planned_pulls, reopen_arms
 from collabtop.algorithms.shared.schedules import new_pulls
 from collabtop.coordination.coordinator import Coordinator
-from collabtop.errors import InputError
 from collabtop.problem import Problem
 from collabtop.protocol import shuffling
 from collabtop.protocol.messages import Hand, Ints, Prune
-from collabtop.validation import real_number
+from collabtop.validation import real_number, wrong_value
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class FrugalTop(Algorithm):
 
     def __post_init__(self) -> None:
         if not 0 < real_number("risk", self.risk) < 1:
-            raise InputError(f"risk is {self.risk}, but a probability between 0 and 1 is needed", argument="risk")
+            raise wrong_value("risk", self.risk, "a probability between 0 and 1 is needed")
 
     def smallest_horizon(self, problem: Problem) -> int:
         """One pull per arm before the first elimination."""

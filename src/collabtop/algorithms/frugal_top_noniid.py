@@ -15,10 +15,9 @@ from collabtop.algorithms.shared.frugal_bound import frugal_noniid_error_bound
 from collabtop.algorithms.shared.frugal_plan import noniid_plan, noniid_sizes, smallest_noniid_horizon
 from collabtop.algorithms.shared.schedules import new_pulls
 from collabtop.coordination.coordinator import Coordinator
-from collabtop.errors import InputError
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags
-from collabtop.validation import real_number
+from collabtop.validation import real_number, wrong_value
 
 
 @dataclass(frozen=True)
@@ -42,10 +41,7 @@ class FrugalTopNonIID(Algorithm):
 
     def __post_init__(self) -> None:
         if not 0 <= real_number("coarseness", self.coarseness) < 1:
-            raise InputError(
-                f"coarseness is {self.coarseness}, but a share of at least 0 and below 1 is needed",
-                argument="coarseness",
-            )
+            raise wrong_value("coarseness", self.coarseness, "a share of at least 0 and below 1 is needed")
 
     def smallest_horizon(self, problem: Problem) -> int:
         """Every agent pulls every arm once before the first elimination."""

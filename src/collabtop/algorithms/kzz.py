@@ -12,8 +12,8 @@ from collabtop.algorithms.shared.allocation import balanced_time, pull_balanced,
 from collabtop.algorithms.shared.elimination import eliminate
 from collabtop.algorithms.shared.schedules import decisive, halving
 from collabtop.coordination.coordinator import Coordinator
-from collabtop.errors import InputError
 from collabtop.problem import Problem
+from collabtop.validation import wrong_value
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class KZZ(Algorithm):
 
     def __post_init__(self) -> None:
         if not isinstance(self.balanced, bool | np.bool_):
-            raise InputError(f"balanced is {self.balanced!r:.80}, but True or False is needed", argument="balanced")
+            raise wrong_value("balanced", self.balanced, "True or False is needed")
 
     @property
     def title(self) -> str:

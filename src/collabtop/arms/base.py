@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from collabtop.arms.draws import Draws
 from collabtop.errors import InputError
+from collabtop.validation import wrong_value
 
 if TYPE_CHECKING:
     from collabtop.arms.calls import PullAttempt
@@ -72,9 +73,9 @@ class Arms(ABC):
 
     def __init__(self, n: int, *, labels: Sequence[str] | None = None, agents: int | None = None) -> None:
         if n < 1:
-            raise InputError(f"n is {n}, but at least 1 arm is needed", argument="n")
+            raise wrong_value("n", n, "at least 1 arm is needed")
         if agents is not None and agents < 1:
-            raise InputError(f"agents is {agents}, but non-IID arms need at least 1 agent", argument="agents")
+            raise wrong_value("agents", agents, "non-IID arms need at least 1 agent")
         self.n = n
         """Number of arms (the paper's n)."""
         self.labels = _checked_labels(labels, n)

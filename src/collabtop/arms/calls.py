@@ -12,6 +12,7 @@ import numpy as np
 from collabtop.arms.base import Reals
 from collabtop.arms.draws import order_rng, pull_rng
 from collabtop.errors import InputError
+from collabtop.validation import wrong_value
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -190,7 +191,7 @@ def _accepts(function: Callable[..., Any], count: int) -> bool:
 def _check_function(name: str, function: Any, parameters: tuple[str, ...]) -> None:
     call = f"{name}({', '.join(parameters)})"
     if not callable(function):
-        raise InputError(f"{name} is {function!r:.80}, but a function {call} is needed", argument=name)
+        raise wrong_value(name, function, f"a function {call} is needed")
     if not _accepts(function, len(parameters)):
         signature = f"{getattr(function, '__name__', 'it')}{inspect.signature(function)}"
         raise InputError(f"{name} is {signature:.80}, but it has to be callable as {call}", argument=name)

@@ -18,6 +18,7 @@ from collabtop.arms.calls import AttemptOutcome, CandidatePull, PullAttempt, Pul
 from collabtop.arms.draws import AgentHalted, Draws
 from collabtop.arms.policy import PullPolicy
 from collabtop.errors import InputError, PullError
+from collabtop.validation import wrong_value
 
 Pull = Callable[..., Any]
 
@@ -35,10 +36,7 @@ class CalledArms(Arms):
         policy: PullPolicy | None,
     ) -> None:
         if policy is not None and not isinstance(policy, PullPolicy):
-            raise InputError(
-                f"policy is {policy!r:.80}, but a PullPolicy is needed, such as PullPolicy(retries=3)",
-                argument="policy",
-            )
+            raise wrong_value("policy", policy, "a PullPolicy is needed, such as PullPolicy(retries=3)")
         self.candidates: Sequence[Any] = list(candidates)
         if labels is None:
             labels = [candidate_label(candidate, number) for number, candidate in enumerate(candidates)]
@@ -212,9 +210,7 @@ def as_candidates(candidates: Any) -> list[Any]:
     try:
         return list(candidates)
     except TypeError:
-        raise InputError(
-            f"candidates is {candidates!r:.80}, but a list of candidates is needed", argument="candidates"
-        ) from None
+        raise wrong_value("candidates", candidates, "a list of candidates is needed") from None
 
 
 def candidate_label(candidate: Any, number: int) -> str:

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from collabtop.errors import InputError
-from collabtop.validation import whole_number
+from collabtop.validation import whole_number, wrong_value
 
 Failures = Literal["raise", "zero", "skip"]
 
@@ -52,22 +51,15 @@ class PullPolicy:
         whole_number("retries", self.retries, least=0)
         for name in ("wait", "longest_wait"):
             if not _seconds(getattr(self, name), least=0):
-                raise InputError(f"{name} is {getattr(self, name)!r}, but a number of seconds is needed", argument=name)
+                raise wrong_value(name, getattr(self, name), "a number of seconds is needed")
         if self.time_limit is not None and not (_seconds(self.time_limit, least=0) and self.time_limit > 0):
-            raise InputError(
-                f"time_limit is {self.time_limit!r}, but a positive number of seconds (or None) is needed",
-                argument="time_limit",
-            )
+            raise wrong_value("time_limit", self.time_limit, "a positive number of seconds (or None) is needed")
         if isinstance(self.retry_on, type):
             object.__setattr__(self, "retry_on", (self.retry_on,))
         if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in self.retry_on):
-            raise InputError(
-                f"retry_on is {self.retry_on!r:.80}, but exception classes are needed", argument="retry_on"
-            )
+            raise wrong_value("retry_on", self.retry_on, "exception classes are needed")
         if self.failures not in get_args(Failures):
-            raise InputError(
-                f"failures is {self.failures!r}, but 'raise', 'zero' or 'skip' is needed", argument="failures"
-            )
+            raise wrong_value("failures", self.failures, "'raise', 'zero' or 'skip' is needed")
 
     def delay(self, attempt: int) -> float:
         """Seconds to wait after an attempt failed; the first attempt is number 0.

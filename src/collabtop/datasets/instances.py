@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from collabtop.arms import BernoulliArms, HeterogeneousArms
 from collabtop.datasets.order import scrambled_order
 from collabtop.errors import InputError
-from collabtop.validation import real_number, whole_number
+from collabtop.validation import real_number, whole_number, wrong_value
 
 Reals = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ def equal_gaps(n: int, m: int, gap: float) -> BernoulliArms:
     """
     _check_arms(n)
     if not 1 <= whole_number("m", m, 1) < n:
-        raise InputError(f"m is {m}, but 1 <= m <= {n - 1} is needed to divide {n} arms into two groups", argument="m")
+        raise wrong_value("m", m, f"1 <= m <= {n - 1} is needed to divide {n} arms into two groups")
     _check_gap("gap", gap, 1)
     return _shuffled(np.where(np.arange(n) < m, 0.5 + gap / 2, 0.5 - gap / 2))
 
@@ -85,7 +85,7 @@ def geometric(n: int, smallest: float = 0.01, largest: float = 0.8, best: float 
     """
     _check_arms(n)
     if not 0 < real_number("best", best) <= 1:
-        raise InputError(f"best is {best}, but a mean above 0 and at most 1 is needed", argument="best")
+        raise wrong_value("best", best, "a mean above 0 and at most 1 is needed")
     _check_gap("largest", largest, best)
     _check_gap("smallest", smallest, largest)
     # Rounded because platforms differ in the last bits of a power.
@@ -131,9 +131,7 @@ def set_disjointness(X: ArrayLike, delta: float | None = None) -> HeterogeneousA
     limit = 1 / (6 * agents * n)
     step = limit / 2 if delta is None else delta
     if not 0 < real_number("delta", step) < limit:
-        raise InputError(
-            f"delta is {step}, but {n} elements and {agents} agents need 0 < delta < {limit:.3g}", argument="delta"
-        )
+        raise wrong_value("delta", step, f"{n} elements and {agents} agents need 0 < delta < {limit:.3g}")
     elements = (1 + bits) / 3 + step * np.arange(1, n + 1)[:, np.newaxis]
     special = np.full((1, agents), 2 / 3 - 1 / (6 * agents))
     labels = [*(f"element {i}" for i in range(n)), "no element"]
@@ -151,14 +149,9 @@ def says_disjoint(arms: HeterogeneousArms, top_indices: Sequence[int]) -> bool:
     True
     """
     if len(top_indices) != 1:
-        raise InputError(
-            f"top_indices is {list(top_indices)}, but one arm is needed: set disjointness uses m = 1",
-            argument="top_indices",
-        )
+        raise wrong_value("top_indices", list(top_indices), "one arm is needed: set disjointness uses m = 1")
     if not 0 <= top_indices[0] < arms.n:
-        raise InputError(
-            f"top_indices is {list(top_indices)}, but an arm from 0 to {arms.n - 1} is needed", argument="top_indices"
-        )
+        raise wrong_value("top_indices", list(top_indices), f"an arm from 0 to {arms.n - 1} is needed")
     return top_indices[0] == arms.n - 1
 
 
@@ -170,7 +163,7 @@ def _bits(table: ArrayLike) -> Reals:
     try:
         bits = np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"X is {table!r:.80}, but a table of 0 and 1 is needed", argument="X") from None
+        raise wrong_value("X", table, "a table of 0 and 1 is needed") from None
     if bits.ndim != 2 or bits.size == 0:
         raise InputError(
             f"X has shape {bits.shape}, but one row per element and one column per agent are needed", argument="X"
@@ -188,4 +181,4 @@ def _check_arms(n: int, least: int = 2) -> None:
 
 def _check_gap(name: str, value: float, most: float) -> None:
     if not _LEAST_GAP <= real_number(name, value) <= most:
-        raise InputError(f"{name} is {value}, but a gap from {_LEAST_GAP:g} to {most:g} is needed", argument=name)
+        raise wrong_value(name, value, f"a gap from {_LEAST_GAP:g} to {most:g} is needed")

@@ -16,6 +16,7 @@ from collabtop.coordination.scoreboard import Estimate
 from collabtop.errors import InputError
 from collabtop.runs.result import Result
 from collabtop.stats import wilson_interval
+from collabtop.validation import wrong_value
 
 _SHOWN = 30
 
@@ -90,7 +91,7 @@ class ResultTable:
         """The rows as a data frame of pandas or polars, by default the first of them that is installed."""
         columns = {name: [getattr(row, name) for row in self.rows] for name in TableRow.__struct_fields__}
         if library not in (None, "pandas", "polars"):
-            raise InputError(f"library is {library!r}, but 'pandas' or 'polars' is needed", argument="library")
+            raise wrong_value("library", library, "'pandas' or 'polars' is needed")
         for name in ("pandas", "polars") if library is None else (library,):
             with suppress(ImportError):
                 return import_module(name).DataFrame(columns)

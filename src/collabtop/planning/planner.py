@@ -27,7 +27,7 @@ from collabtop.errors import InputError, SettingError
 from collabtop.planning.plan_result import Plan, PlanRow
 from collabtop.planning.search import Effort, SearchResult, find_horizons, stopping_time
 from collabtop.problem import Problem, as_means, complexity
-from collabtop.validation import real_number, whole_number
+from collabtop.validation import real_number, whole_number, wrong_value
 
 _MOST_HORIZON = 10**15
 
@@ -204,7 +204,7 @@ def _instance(
         values = means.means if isinstance(means, SimulatedArms) else as_means(means)
         arms = HeterogeneousArms(values) if values.ndim == 2 else BernoulliArms(values)
         if n is not None and n != arms.n:
-            raise InputError(f"n is {n}, but there are {arms.n} means (n may be None)", argument="n")
+            raise wrong_value("n", n, f"there are {arms.n} means (n may be None)")
         m = _below(m, arms.n)
         instance = "the means given"
     if agents is None:
@@ -212,14 +212,14 @@ def _instance(
     if agents is None:
         raise InputError("agents is missing: give the number of agents", argument="agents")
     if arms.agents not in (None, agents):
-        raise InputError(f"agents is {agents}, but the means are for {arms.agents} agents", argument="agents")
+        raise wrong_value("agents", agents, f"the means are for {arms.agents} agents")
     return arms, Problem(arms.n, m, whole_number("agents", agents, least=1), horizon=1), instance
 
 
 def _below(m: Any, n: int) -> int:
     m = whole_number("m", m, least=1)
     if m >= n:
-        raise InputError(f"m is {m}, but at most {n - 1} of {n} arms can be planned for", argument="m")
+        raise wrong_value("m", m, f"at most {n - 1} of {n} arms can be planned for")
     return int(m)
 
 
@@ -228,7 +228,7 @@ def _errors(error: float | Sequence[float]) -> list[float]:
     for level in levels:
         if not 0 < real_number("error", level) < 1:
             needed = "a probability between 0 and 1 is needed, such as 0.01"
-            raise InputError(f"error is {level}, but {needed}", argument="error")
+            raise wrong_value("error", level, needed)
     if not levels:
         raise InputError("error is empty: give at least one", argument="error")
     return sorted({float(level) for level in levels}, reverse=True)
@@ -237,5 +237,5 @@ def _errors(error: float | Sequence[float]) -> list[float]:
 def _seconds(value: Any) -> float:
     if not real_number("seconds", value) > 0:
         needed = "more than 0 are needed (simulate=False gives the bounds only)"
-        raise InputError(f"seconds is {value}, but {needed}", argument="seconds")
+        raise wrong_value("seconds", value, needed)
     return float(value)

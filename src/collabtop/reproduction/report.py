@@ -27,6 +27,7 @@ from collabtop.reproduction.verdicts import Statement
 from collabtop.studies.grid import Study
 from collabtop.studies.runner import run_again
 from collabtop.studies.table import Row, StudyTable, write_whole
+from collabtop.validation import wrong_value
 
 TITLE = "Communication-Efficient Collaborative Best Arm Identification: reproduction report"
 SUBTITLE = "The experiments and theorems of Karpov and Zhang (AAAI 2023)"
@@ -130,7 +131,7 @@ def measure(settings: Settings, out: Path, *, jobs: int | None = None, progress:
 
 def _check(settings: Settings) -> None:
     if settings.runs < 2:
-        raise InputError(f"runs is {settings.runs}, but at least 2 runs per point are needed", argument="runs")
+        raise wrong_value("runs", settings.runs, "at least 2 runs per point are needed")
     if settings.quick and settings.deep:
         raise InputError("quick and deep exclude each other: choose one of them")
 

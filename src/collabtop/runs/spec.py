@@ -19,7 +19,7 @@ from collabtop.runs.budget import Cost, costs_of, horizon_for
 from collabtop.teams.local import LocalTeam
 from collabtop.teams.ray.team import RayTeam
 from collabtop.teams.threads import ThreadsTeam
-from collabtop.validation import positive_number, whole_number
+from collabtop.validation import positive_number, whole_number, wrong_value
 
 DEFAULT_MAX_HORIZON = 10_000_000
 """The limit of a run with a confidence, if none is given: arms that tie are never separated."""
@@ -93,7 +93,7 @@ def make_problem(arms: Arms, m: int, agents: int | None, horizon: int) -> Proble
     """The problem that these arguments pose."""
     m = whole_number("m", m, least=1)
     if m > arms.n:
-        raise InputError(f"m is {m}, but there are only {arms.n} arms", argument="m")
+        raise wrong_value("m", m, f"there are only {arms.n} arms")
     if agents is None:
         if arms.agents is None:
             raise InputError(
@@ -102,7 +102,7 @@ def make_problem(arms: Arms, m: int, agents: int | None, horizon: int) -> Proble
         agents = arms.agents
     agents = whole_number("agents", agents, least=1, most=_MOST_AGENTS)
     if arms.agents not in (None, agents):
-        raise InputError(f"agents is {agents}, but these arms are for {arms.agents} agents", argument="agents")
+        raise wrong_value("agents", agents, f"these arms are for {arms.agents} agents")
     return Problem(arms.n, m, agents, whole_number("horizon", horizon, least=1, most=_MOST_PULLS // agents))
 
 
@@ -169,5 +169,5 @@ def make_team(team: str | Team) -> Team:
         return team
     teams: dict[str, type[Team]] = {"local": LocalTeam, "threads": ThreadsTeam, "ray": RayTeam}
     if team not in teams:
-        raise InputError(f"team is {team!r}, but 'local', 'threads', 'ray' or a team object is needed", argument="team")
+        raise wrong_value("team", team, "'local', 'threads', 'ray' or a team object is needed")
     return teams[team]()

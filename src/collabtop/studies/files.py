@@ -18,7 +18,7 @@ from collabtop.arms.files import read_text
 from collabtop.errors import FileError, InputError
 from collabtop.problem import as_means
 from collabtop.studies.grid import Study
-from collabtop.validation import real_number, whole_number
+from collabtop.validation import real_number, whole_number, wrong_value
 
 _KEYS = ("arms", "algorithms", "m", "agents", "horizon", "runs", "seed")
 _NEEDED = ("arms", "algorithms", "horizon")
@@ -173,7 +173,7 @@ def _from_means(means: Any, folder: Path) -> SimulatedArms:
         assert isinstance(arms, SimulatedArms)  # a file of means gives nothing else
         return arms
     if not isinstance(means, list) or not means:
-        raise InputError(f"means is {means!r:.80}, but a file name or a list of means is needed", argument="means")
+        raise wrong_value("means", means, "a file name or a list of means is needed")
     if not isinstance(means[0], list):
         return BernoulliArms(_numbers(means, "means"))
     for index, row in enumerate(means):
@@ -202,6 +202,6 @@ def _from_function(table: dict[str, Any], source: str, makers: Mapping[str, _Mak
     if "path" in arguments:
         path = arguments["path"]
         if not isinstance(path, str):
-            raise InputError(f"path is {path!r:.80}, but the name of a file or folder is needed", argument="path")
+            raise wrong_value("path", path, "the name of a file or folder is needed")
         arguments["path"] = folder / path
     return make(**arguments)

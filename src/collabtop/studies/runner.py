@@ -28,7 +28,7 @@ from collabtop.studies.journal import Journal
 from collabtop.studies.on_ray import on_ray
 from collabtop.studies.table import Row, StudyTable, points_csv, write_whole
 from collabtop.teams.ray.cluster import require_ray
-from collabtop.validation import whole_number
+from collabtop.validation import whole_number, wrong_value
 
 _CHUNK = 20
 _CHUNK_SIZE = 2_000_000  # arms times agents: large runs form chunks of one, so that Ctrl-C never waits for twenty
@@ -56,7 +56,7 @@ def _runner(team: str, jobs: int | None, address: str | None) -> ChunkRunner:
         require_ray()
         return partial(on_ray, address=address, at_once=None if jobs is None else process_count(jobs))
     if team != "local":
-        raise InputError(f"team is {team!r}, but 'local' or 'ray' is needed for a study", argument="team")
+        raise wrong_value("team", team, "'local' or 'ray' is needed for a study")
     if address is not None:
         raise InputError("address only applies with team 'ray': it is the cluster to join", argument="address")
     return partial(_in_processes, jobs=process_count(jobs))

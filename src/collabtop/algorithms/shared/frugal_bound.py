@@ -20,6 +20,7 @@ from collabtop.errors import InputError
 from collabtop.problem import Problem, as_means, gaps
 from collabtop.protocol.messages import Reals
 from collabtop.stats import hypergeometric_tail
+from collabtop.validation import wrong_value
 
 
 def frugal_error_bound(means: ArrayLike, m: int, agents: int, horizon: int, risk: float = 0.001) -> float:
@@ -44,9 +45,9 @@ def frugal_error_bound(means: ArrayLike, m: int, agents: int, horizon: int, risk
     n = len(values)
     delta = np.sort(gaps(values, m))  # validates m
     if agents < 1:
-        raise InputError(f"agents is {agents}, but at least 1 is needed", argument="agents")
+        raise wrong_value("agents", agents, "at least 1 is needed")
     if not 0 < risk < 1:
-        raise InputError(f"risk is {risk}, but a probability between 0 and 1 is needed", argument="risk")
+        raise wrong_value("risk", risk, "a probability between 0 and 1 is needed")
     problem = Problem(n, m, agents, horizon)
     if problem.mirrored:
         values, problem = 1 - values, problem.inner
@@ -74,11 +75,9 @@ def frugal_noniid_error_bound(means: ArrayLike, m: int, agents: int, horizon: in
     delta = np.sort(gaps(means, m))  # validates means and m
     n = len(delta)
     if agents < 1:
-        raise InputError(f"agents is {agents}, but at least 1 is needed", argument="agents")
+        raise wrong_value("agents", agents, "at least 1 is needed")
     if not 0 <= coarseness < 1:
-        raise InputError(
-            f"coarseness is {coarseness}, but a share of at least 0 and below 1 is needed", argument="coarseness"
-        )
+        raise wrong_value("coarseness", coarseness, "a share of at least 0 and below 1 is needed")
     problem = Problem(n, m, agents, horizon).inner
     if horizon < smallest_noniid_horizon(n, problem.m) or not delta[0]:
         return 1.0

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Literal
 
 from collabtop.algorithms.shared.allocation import balanced_time
-from collabtop.errors import InputError
 from collabtop.problem import Problem
+from collabtop.validation import wrong_value
 
 ScheduleName = Literal["paper", "full"]
 
@@ -192,4 +192,4 @@ SCHEDULES: dict[ScheduleName, type[PaperSchedule] | type[FullSchedule]] = {
 def check_schedule(name: object) -> None:
     """Raise `InputError` if there is no schedule of this name."""
     if name not in tuple(SCHEDULES):  # a tuple, because the name may not be hashable
-        raise InputError(f"schedule is {name!r:.80}, but 'paper' or 'full' is needed", argument="schedule")
+        raise wrong_value("schedule", name, "'paper' or 'full' is needed")

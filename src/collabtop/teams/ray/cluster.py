@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from collabtop.errors import InputError
-from collabtop.validation import require
+from collabtop.validation import require, wrong_value
 
 _OBJECT_STORE = 100 << 20
 """Bytes of shared memory for a private Ray: agents send little, and by default Ray takes a third of the memory."""
@@ -101,9 +101,8 @@ def _join(ray: Any, address: str | None) -> None:
         _init(ray, address=address)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         lines = str(error).strip().splitlines()
-        raise InputError(
-            f"address is {address!r}, but connecting to a Ray there failed: {lines[0] if lines else error!r}",
-            argument="address",
+        raise wrong_value(
+            "address", address, f"connecting to a Ray there failed: {lines[0] if lines else error!r}"
         ) from None
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collabtop.errors import FileError, InputError, reason
-from collabtop.validation import positive_number, require
+from collabtop.validation import positive_number, require, wrong_value
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -96,7 +96,7 @@ def make_certificates(
 
 def _listed(name: str, texts: Sequence[str]) -> Sequence[str]:
     if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
-        raise InputError(f"{name} is {texts!r:.80}, but a list of names is needed", argument=name)
+        raise wrong_value(name, texts, "a list of names is needed")
     return texts
 
 

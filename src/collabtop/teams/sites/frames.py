@@ -26,9 +26,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from collabtop.errors import InputError, ProtocolError
+from collabtop.errors import ProtocolError
 from collabtop.protocol.setup import Setup
 from collabtop.teams.remote.envelope import SealedReply, SealedRequest
+from collabtop.validation import wrong_value
 
 VERSION = 1
 
@@ -154,7 +155,7 @@ def check_run_id(run: str) -> str:
     try:
         return msgspec.convert(run, Digits)
     except msgspec.ValidationError:
-        raise InputError(f"run is {run!r:.80}, but a run id is needed: 32 hexadecimal digits", argument="run") from None
+        raise wrong_value("run", run, "a run id is needed: 32 hexadecimal digits") from None
 
 
 # -- pieces: the size of a frame grows with n, but the size of a gRPC message is limited

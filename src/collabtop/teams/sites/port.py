@@ -9,8 +9,8 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from collabtop.errors import InputError
 from collabtop.teams.sites import tls
+from collabtop.validation import wrong_value
 
 SERVICE, METHOD = "collabtop.Sites", "Join"
 _CLOSE_SECONDS = 2.0
@@ -29,9 +29,7 @@ class Port:
         try:
             self.number: int = self._server.add_secure_port(listen, credentials)
         except RuntimeError:
-            raise InputError(
-                f"listen is {listen!r}, but that address cannot be used: is the port in use?", argument="listen"
-            ) from None
+            raise wrong_value("listen", listen, "that address cannot be used: is the port in use?") from None
 
     @classmethod
     async def bind(cls, listen: str, files: tls.Files, keepalive: float, sites: int) -> Port:

@@ -18,7 +18,7 @@ from collabtop.teams.sites.audit import Audit
 from collabtop.teams.sites.frames import check_run_id
 from collabtop.teams.sites.team import host_and_port
 from collabtop.teams.sites.tls import Files, read_files
-from collabtop.validation import positive_number, require, whole_number
+from collabtop.validation import positive_number, require, whole_number, wrong_value
 
 
 class SiteSummary(msgspec.Struct, frozen=True):
@@ -127,7 +127,7 @@ def certified_name(files: Files, expected: str | None, path: str | PathLike[str]
     names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     name = str(names[0].value) if names else ""
     if expected is not None and expected != name:
-        raise InputError(f"site is {expected!r}, but cert {str(path)!r} is for {name!r}", argument="site")
+        raise wrong_value("site", expected, f"cert {str(path)!r} is for {name!r}")
     if certificate.not_valid_after_utc < datetime.now(UTC):
         raise InputError(
             f"cert {str(path)!r} expired on {certificate.not_valid_after_utc:%Y-%m-%d}: make a new one",

@@ -26,7 +26,7 @@ from collabtop.teams.logging_team import replies_in, requests_in
 from collabtop.teams.sites.certificates import check_site_name
 from collabtop.teams.sites.tls import read_files
 from collabtop.teams.sites.validation import PublicState
-from collabtop.validation import positive_number, require, whole_number
+from collabtop.validation import positive_number, require, whole_number, wrong_value
 
 if TYPE_CHECKING:  # they need an extra
     from collabtop.teams.sites.port import Port
@@ -157,9 +157,7 @@ class SitesTeam(Team):
 
         agents = sum(count for _, count in self._sites)
         if agents != setup.problem.agents:
-            raise InputError(
-                f"agents is {setup.problem.agents}, but the sites have {agents} agents in total", argument="agents"
-            )
+            raise wrong_value("agents", setup.problem.agents, f"the sites have {agents} agents in total")
         self._recorder, self._stats = recorder, TransportStats()
         run_id, states = self._run_id(), [PublicState(agent, setup.problem) for agent in range(agents)]
         lost, last_request = self._restore(states)
@@ -269,7 +267,7 @@ def check_timeouts(
         if limit is not None:
             positive_number(name, limit, of="seconds")
     if on_lost not in ("fail", "go-on"):
-        raise InputError(f"on_lost is {on_lost!r}, but 'fail' or 'go-on' is needed", argument="on_lost")
+        raise wrong_value("on_lost", on_lost, "'fail' or 'go-on' is needed")
 
 
 def roster(sites: Sequence[str | tuple[str, int]]) -> tuple[tuple[str, int], ...]:
@@ -279,7 +277,7 @@ def roster(sites: Sequence[str | tuple[str, int]]) -> tuple[tuple[str, int], ...
     (('north', 1), ('south', 2))
     """
     if isinstance(sites, str) or not isinstance(sites, Sequence) or not sites:
-        raise InputError(f"sites is {sites!r:.80}, but a list of names is needed", argument="sites")
+        raise wrong_value("sites", sites, "a list of names is needed")
     pairs = []
     for site in sites:
         entry = (site, 1) if isinstance(site, str) else site
@@ -304,7 +302,7 @@ def host_and_port(name: str, address: str) -> tuple[str, int]:
     """
     host, colon, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
     if not (host and colon and port.isdecimal() and len(port) < 6 and int(port) < 65536):
-        raise InputError(f"{name} is {address!r:.80}, but HOST:PORT is needed, such as 0.0.0.0:7443", argument=name)
+        raise wrong_value(name, address, "HOST:PORT is needed, such as 0.0.0.0:7443")
     return host, int(port)
 
 
