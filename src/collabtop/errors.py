@@ -18,8 +18,6 @@
      +-- ProtocolError (RuntimeError)  agents and coordinator disagree: a defect, never the user's fault
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 

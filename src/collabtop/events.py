@@ -1,7 +1,5 @@
 """Typed events of a run, for `identify(on_event=...)`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Statistics used by several packages: intervals, the hypergeometric distribution, and the fit of an error curve."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache

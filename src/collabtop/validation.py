@@ -1,7 +1,5 @@
 """Checks of what a caller gives: the error names the argument, its value and what would work."""
 
-from __future__ import annotations
-
 import math
 import operator
 import sys

@@ -1,7 +1,5 @@
 """Collab-Top-m-IID (algorithms 1 to 5 of the paper), with the corrections of docs/errata.md."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

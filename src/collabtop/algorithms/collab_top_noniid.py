@@ -1,7 +1,5 @@
 """Collab-Top-m-NonIID (algorithm 6 of the paper)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Confident-Top: stop as soon as the answer is right with a given probability, with few and ever larger rounds."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The algorithm of a run: the requested one, or the default for these arms and this kind of limit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from collabtop.algorithms.base import Algorithm

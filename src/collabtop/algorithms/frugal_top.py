@@ -1,7 +1,5 @@
 """Frugal-Top: agents prune their hands without messages, hand over the few arms left, and finish together."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Frugal-Top for non-IID arms: survivors are sent as bitmaps, and means with only as many bits as are significant."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """KL-LUCB (Kaufmann and Kalyanakrishnan 2013): a baseline for one agent that stops when it is confident."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """KZZ (Karpov, Zhang and Zhou 2020), as the authors of the paper ran it, or with balanced pulls."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """The algorithms, by name."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 from collections.abc import Callable

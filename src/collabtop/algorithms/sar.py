@@ -1,7 +1,5 @@
 """Successive Accepts and Rejects (Bubeck, Wang and Viswanathan 2013): a baseline for one agent."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar

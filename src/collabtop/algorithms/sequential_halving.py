@@ -1,7 +1,5 @@
 """Sequential Halving (Karnin, Koren and Somekh 2013): a baseline for one agent and m = 1."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Uniform, the paper's baseline for non-IID arms: one round and no elimination."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Ways to call the user's function: directly, on an event loop, or in a process that can be killed."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections.abc import Callable, Coroutine

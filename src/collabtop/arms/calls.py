@@ -1,7 +1,5 @@
 """One attempt at one pull: the call of the user's function, and whether its result is a valid reward."""
 
-from __future__ import annotations
-
 import inspect
 import numbers
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Candidates scored on examples: one pull scores one candidate on one example."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Random streams of a run: all follow from one seed, and every agent has its own."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import lru_cache
 from threading import Event

@@ -1,7 +1,5 @@
 """Reads arms from a file of means."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

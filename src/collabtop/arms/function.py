@@ -1,7 +1,5 @@
 """Arms whose rewards come from a user's function: one call per pull."""
 
-from __future__ import annotations
-
 import math
 import pickle
 import threading

@@ -1,7 +1,5 @@
 """Arms from logged rewards, which are drawn with replacement or replayed in order."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """How failed pulls are handled: retries, a time limit, and the reward of a pull that still fails."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args

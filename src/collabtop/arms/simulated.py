@@ -1,7 +1,5 @@
 """Arms with known means, for simulation: Bernoulli, heterogeneous (non-IID) Bernoulli, and Beta."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar
 

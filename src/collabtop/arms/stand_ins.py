@@ -1,7 +1,5 @@
 """Arms that stand in for real ones: without noise, or without rewards for runs that pull nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`collabtop algorithms`: the list of algorithms."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Annotated, Any
 

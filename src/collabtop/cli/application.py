@@ -1,7 +1,5 @@
 """The application with all commands, and its entry point."""
 
-from __future__ import annotations
-
 import sys
 from io import TextIOWrapper
 from typing import Annotated

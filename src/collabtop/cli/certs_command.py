@@ -1,7 +1,5 @@
 """`collabtop certs`: a private authority, and a certificate for the coordinator and for each site."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`collabtop coordinate`: wait for the sites of a run, and run it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated

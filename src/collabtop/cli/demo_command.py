@@ -1,7 +1,5 @@
 """`collabtop demo`: the paper's algorithm compared with KZZ on the embedded instance."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

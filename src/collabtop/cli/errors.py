@@ -1,7 +1,5 @@
 """Errors on the command line: one line on stderr and an exit code, no traceback."""
 
-from __future__ import annotations
-
 import sys
 import traceback
 from collections.abc import Iterator

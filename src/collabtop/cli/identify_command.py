@@ -1,7 +1,5 @@
 """`collabtop identify`: one run on candidates and a function, on a file of means, or on logged rewards."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """Objects of the user's own, given on the command line as MODULE:NAME."""
 
-from __future__ import annotations
-
 import difflib
 import sys
 from importlib import import_module

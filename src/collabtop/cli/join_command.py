@@ -1,7 +1,5 @@
 """`collabtop join`: take part in a run as a site."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated, Any

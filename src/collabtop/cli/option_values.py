@@ -1,7 +1,5 @@
 """Options of an algorithm from the command line: NAME=VALUE."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

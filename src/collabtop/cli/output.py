@@ -1,7 +1,5 @@
 """How commands print and save: tables for people, JSON for programs."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`collabtop plan`: which horizon gives which error, and what it costs, before anything is pulled."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

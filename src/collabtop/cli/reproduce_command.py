@@ -1,7 +1,5 @@
 """`collabtop reproduce`: the experiments of the paper, measured again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`collabtop resume`: continue a run from its checkpoint."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

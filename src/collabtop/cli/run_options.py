@@ -1,7 +1,5 @@
 """Options that `identify`, `resume` and `study` have in common."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """`collabtop show`: the contents of a checkpoint."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`collabtop study`: many runs over a grid, from a TOML file."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated

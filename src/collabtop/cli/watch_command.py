@@ -1,7 +1,5 @@
 """`collabtop watch`: a page in the browser that shows runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

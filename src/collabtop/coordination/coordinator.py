@@ -1,7 +1,5 @@
 """The coordinator: what an algorithm talks to. It asks agents through a team and counts every message."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from time import perf_counter
 from typing import TypeVar, final

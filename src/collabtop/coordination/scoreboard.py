@@ -1,7 +1,5 @@
 """What the coordinator has learnt about each arm: sums and pulls where it knows them, and the verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """A team: the transport between the coordinator and the agents. Requests go out, replies come back."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar

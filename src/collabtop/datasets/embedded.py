@@ -5,8 +5,6 @@ published are the top means, the lowest mean, the average and the complexities. 
 fills in the rest; the parameters are solved for so that the average and H<1> match.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -4,8 +4,6 @@ Their complexity H<m> is `collabtop.complexity(arms, m)`. Where an arm's index w
 through ties broken by index, the arms are in a fixed order without a pattern.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The file layouts of the official MovieLens releases, and opening a release from a zip file or a folder."""
 
-from __future__ import annotations
-
 import csv
 import lzma
 import os

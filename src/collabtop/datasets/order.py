@@ -1,7 +1,5 @@
 """A fixed, patternless order of the arms: in arms sorted by mean, ties broken by index reveal the answer."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

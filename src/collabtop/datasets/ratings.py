@@ -4,8 +4,6 @@ The file is read in blocks of whole lines, so memory use does not depend on its 
 once. If that fails, the block is read again line by line to locate the error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO

@@ -1,7 +1,5 @@
 """A side-by-side comparison of several runs on the same arms: their answers and their costs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The live arms of a run as bars in a terminal, one bar per round."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

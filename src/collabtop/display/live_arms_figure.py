@@ -1,7 +1,5 @@
 """A figure of live arms and words by round, with one line per run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any

@@ -1,7 +1,5 @@
 """The contents of a checkpoint as tables."""
 
-from __future__ import annotations
-
 from os import PathLike
 from typing import Any
 

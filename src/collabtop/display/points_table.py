@@ -1,7 +1,5 @@
 """The points of a study as a table for the terminal."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

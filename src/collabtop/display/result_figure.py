@@ -1,7 +1,5 @@
 """A figure of one run: outcomes by round, estimates with their intervals, and words by round."""
 
-from __future__ import annotations
-
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure

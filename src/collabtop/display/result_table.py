@@ -1,7 +1,5 @@
 """The table of all candidates of a result, for the terminal, notebooks and data frames."""
 
-from __future__ import annotations
-
 import html
 from contextlib import suppress
 from importlib import import_module

@@ -1,7 +1,5 @@
 """What happened to the arms in each round of a run, as far as the coordinator knows."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import pairwise
 

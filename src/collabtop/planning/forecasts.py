@@ -1,7 +1,5 @@
 """A dry run: how often each candidate would be pulled, and what that may cost, without pulling anything."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

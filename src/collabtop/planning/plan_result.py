@@ -1,7 +1,5 @@
 """A plan: which horizon each algorithm needs for an error, and what a run then costs, as data and as tables."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

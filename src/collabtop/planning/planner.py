@@ -1,7 +1,5 @@
 """Plan a run before anything is pulled: which horizon gives which error, and what each algorithm would cost."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The horizon for an error, found by simulation: first a bracket, then a fit of log error within it."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Sequence

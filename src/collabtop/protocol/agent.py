@@ -1,7 +1,5 @@
 """An agent: a state machine that pulls arms and answers the coordinator's requests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The hash function that deals arms to agents: a random polynomial over the field of 2^31 - 1 elements."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

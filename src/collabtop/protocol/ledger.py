@@ -1,7 +1,5 @@
 """The communication cost of a run, counted message by message as they pass, never from a formula."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cache
 from typing import Any, Literal

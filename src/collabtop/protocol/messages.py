@@ -22,8 +22,6 @@ Each number in a message costs one word. Fields that follow from n, m, K, T and 
 are sent for convenience only: they are listed in `free` and cost nothing.
 """
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """Rounds means before they are sent, with a precision that matches their sampling error."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

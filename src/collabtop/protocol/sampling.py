@@ -1,7 +1,5 @@
 """Which of its sorted values an agent sends in a search; both sides compute this, so only values are sent."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

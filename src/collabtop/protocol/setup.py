@@ -1,7 +1,5 @@
 """The setup of a run, which every agent gets before it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """The shuffle that deals arms to agents: determined by one seed, with hand sizes that differ by at most one."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

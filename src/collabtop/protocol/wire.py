@@ -1,7 +1,5 @@
 """Encodes messages as MessagePack, and decodes them strictly. Integers have 32 bits, reals 64, flags 1."""
 
-from __future__ import annotations
-
 import math
 from functools import reduce
 from operator import or_

@@ -1,7 +1,5 @@
 """The paper's error bound and the sizes from which its corollary and its lower-bound instance work as printed."""
 
-from __future__ import annotations
-
 import math
 
 from collabtop.arms import SimulatedArms

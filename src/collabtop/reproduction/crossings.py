@@ -1,7 +1,5 @@
 """The deep study of horizons for error .01: a pilot finds the region, and many runs there find the horizon."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from collabtop.algorithms.base import Algorithm

@@ -1,7 +1,5 @@
 """The evidence on which the statements are judged: the points of the studies, with lookups."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

@@ -1,7 +1,5 @@
 """The study behind the paper's experimental section, and the panels of its figures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import reduce
 from operator import add

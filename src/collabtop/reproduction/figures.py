@@ -1,7 +1,5 @@
 """The paper's four figures with twelve panels, in a style that also works in greyscale."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """The study of how words grow with n and K (T2), and the words of a run by step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path

@@ -10,8 +10,6 @@ half of the values of n and K, as
 An exponent of 0 means that f is right, and 1 that a logarithm is missing. The limit between the verdicts is 1/2.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby

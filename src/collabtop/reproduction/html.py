@@ -1,7 +1,5 @@
 """The report as one self-contained HTML page that opens offline."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Sequence
 from html import escape

@@ -1,7 +1,5 @@
 """The figure of horizon and communication at error .01."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

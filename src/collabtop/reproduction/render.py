@@ -1,7 +1,5 @@
 """Rendering of the report's figures as SVG, PDF and PNG."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor

@@ -1,7 +1,5 @@
 """The reproduction of the paper: run the studies, judge the statements, write the report."""
 
-from __future__ import annotations
-
 import os
 import platform
 from collections import Counter

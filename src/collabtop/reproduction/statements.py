@@ -1,7 +1,5 @@
 """The statements of the paper's experimental section, C1 to C7, judged by the measured points."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

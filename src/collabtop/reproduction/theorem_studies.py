@@ -1,7 +1,5 @@
 """The studies for the theorems T1 and T4: horizons at which the error bound is below 1, and set disjointness."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from collabtop import datasets

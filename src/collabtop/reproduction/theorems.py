@@ -1,7 +1,5 @@
 """The paper's theorems, T1 to T5, judged by the measurements."""
 
-from __future__ import annotations
-
 import math
 
 from collabtop.problem import error_bound

@@ -1,7 +1,5 @@
 """Verdicts on the paper's statements: it holds, it does not hold, or these runs cannot decide."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import Literal

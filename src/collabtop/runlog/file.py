@@ -1,7 +1,5 @@
 """Logs on disk: append only, one process at a time, intact after a kill at any moment."""
 
-from __future__ import annotations
-
 import os
 import struct
 import sys

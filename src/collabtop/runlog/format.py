@@ -17,8 +17,6 @@ AgentStatus    agents that became unreachable, came back or are lost for good; f
 =============  ============================================================================
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """The state of a run as its log shows it: totals that are updated record by record."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Records rewards as agents draw them, and returns those that an earlier process drew."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """The maximum cost of a run, and the horizon that a budget pays for."""
 
-from __future__ import annotations
-
 import numbers
 from collections.abc import Callable, Sequence
 from itertools import accumulate

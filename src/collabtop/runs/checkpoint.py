@@ -1,7 +1,5 @@
 """Checkpoints: the header of a run, and whether a log belongs to it."""
 
-from __future__ import annotations
-
 from os import PathLike
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Executes a run: puts arms, team, recorder and algorithm together, and builds the result."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack, closing
 from functools import partial
 from os import PathLike

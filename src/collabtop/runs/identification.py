@@ -1,7 +1,5 @@
 """`identify`: one run, from its arguments to its result."""
 
-from __future__ import annotations
-
 from os import PathLike
 from typing import Any
 

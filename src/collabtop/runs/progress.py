@@ -1,7 +1,5 @@
 """Progress of a run: a Rich display in a terminal, one updated line in a notebook, plain lines elsewhere."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`resume`: continue a run from its checkpoint."""
 
-from __future__ import annotations
-
 from os import PathLike
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """A run over sites, described by a TOML file. All keys are checked before the run starts."""
 
-from __future__ import annotations
-
 import tomllib
 from os import PathLike
 from pathlib import Path

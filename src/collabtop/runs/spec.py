@@ -1,7 +1,5 @@
 """What a run is: all of its arguments, checked before anything is pulled."""
 
-from __future__ import annotations
-
 import secrets
 from typing import Any
 

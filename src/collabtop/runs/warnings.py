@@ -1,7 +1,5 @@
 """Warnings about a result: was the horizon too short? Judged only by what the coordinator learnt."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ In its own process the page stays responsive while a run keeps this one busy, st
 killed, and may read a log that is locked here (closing a file releases all locks that its process has on it).
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

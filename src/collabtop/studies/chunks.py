@@ -1,7 +1,5 @@
 """The runs of a study in chunks: what one process, here or on a cluster, makes at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 

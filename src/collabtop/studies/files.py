@@ -1,7 +1,5 @@
 """Studies from TOML files: every key is checked before the first run."""
 
-from __future__ import annotations
-
 import inspect
 import tomllib
 from collections.abc import Callable, Iterator, Mapping

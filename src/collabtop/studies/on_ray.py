@@ -1,7 +1,5 @@
 """A study's runs as tasks on a Ray cluster; a run depends only on its seed, so a lost task is simply run again."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Makes the runs of a study on all cores, with a journal, so that no run is lost or made twice."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

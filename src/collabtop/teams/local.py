@@ -1,7 +1,5 @@
 """The local team: agents in this process, which answer one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from collabtop.arms import Arms

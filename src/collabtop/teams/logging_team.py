@@ -1,7 +1,5 @@
 """A wrapper that logs every exchange of a team, and the conversion of exchanges to log records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from collabtop.arms import Arms

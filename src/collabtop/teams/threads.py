@@ -1,7 +1,5 @@
 """The threads team: agents in this process, one thread each, for pulls that wait for I/O."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait

@@ -1,7 +1,5 @@
 """The laws that every algorithm keeps."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm

@@ -1,7 +1,5 @@
 """The contract of arms, and arms without noise to check algorithms with."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The laws that every team keeps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory

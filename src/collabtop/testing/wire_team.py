@@ -1,7 +1,5 @@
 """A team whose messages go through bytes, and are counted there a second time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

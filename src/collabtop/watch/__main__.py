@@ -5,8 +5,6 @@ it has ended (stdin is closed) and no page is open any more. It deletes its fold
 next such process deletes the folder.
 """
 
-from __future__ import annotations
-
 import shutil
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Access to the page: open on this machine, with a token from elsewhere."""
 
-from __future__ import annotations
-
 import hmac
 from http.cookies import SimpleCookie
 from ipaddress import ip_address

@@ -1,7 +1,5 @@
 """Baselines for a run's words: the simulated cost of a baseline algorithm, and the order of the paper's bound."""
 
-from __future__ import annotations
-
 import math
 from itertools import accumulate
 

@@ -1,7 +1,5 @@
 """The table and the result of a run as files to download."""
 
-from __future__ import annotations
-
 import csv
 import io
 

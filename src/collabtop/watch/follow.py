@@ -1,7 +1,5 @@
 """Reads a log while it is being written: complete new records only."""
 
-from __future__ import annotations
-
 from os import PathLike
 from pathlib import Path
 from typing import BinaryIO

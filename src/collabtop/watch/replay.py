@@ -4,8 +4,6 @@ An algorithm is deterministic given its seed and the replies. So the replay has 
 moment (rounds, verdicts, estimates, agents it is waiting for, words counted), without any pulls.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from queue import SimpleQueue

@@ -1,7 +1,5 @@
 """The runs that a page shows. Each is a log that is read further when it is viewed."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

@@ -1,7 +1,5 @@
 """Serves the page: in the foreground for a command, in a thread for tests and programs."""
 
-from __future__ import annotations
-
 import secrets
 import socket
 import threading

@@ -1,7 +1,5 @@
 """The server of the page: its files, downloads, and streams of changes. It only reads runs."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time

@@ -1,7 +1,5 @@
 """What the server sends to the page about a run: sections of plain data, and after the first time only the changes."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How the pulls of a shared round are divided among the agents, and the sums of their rewards."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import lru_cache
 

@@ -9,8 +9,6 @@ Values are ordered by (value, agent, position), so that no two are equal. If the
 it is moved among them at random, so that no agent is favoured.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import accumulate

@@ -1,7 +1,5 @@
 """The end of a round: keep the arms nearest to the border open, and settle the others."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Bounds on the error, the words and the round trips of frugal-top, computed from its plan (docs/frugal-top.md)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

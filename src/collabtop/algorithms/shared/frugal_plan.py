@@ -5,8 +5,6 @@ with s open arms, with the largest factor a that fits into the horizon. Stages i
 are many of them; each shared round costs a round trip, so there are few.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import lru_cache, partial

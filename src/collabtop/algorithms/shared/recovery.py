@@ -1,7 +1,5 @@
 """How a run continues when an agent is lost for good. The paper does not cover this."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How many arms stay live after each round, and how often a live arm is pulled in it."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Connects to a Ray cluster, or starts one on this machine and shuts it down afterwards."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

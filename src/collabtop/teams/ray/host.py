@@ -1,7 +1,5 @@
 """A host of several agents: the class of a Ray actor. It uses Ray only for its location and its pickler."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable

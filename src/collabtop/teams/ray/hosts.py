@@ -1,7 +1,5 @@
 """The hosts of a run, at the coordinator: sends requests, waits for heartbeats, and replaces lost hosts."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections import Counter

@@ -1,7 +1,5 @@
 """The Ray team: agents in several host processes on a cluster; agents of a lost host are rebuilt."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from collections.abc import Mapping, Sequence

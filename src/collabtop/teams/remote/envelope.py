@@ -5,8 +5,6 @@ again in a new epoch, so an answer from an earlier epoch is never accepted. Enve
 ledger only counts the messages inside.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 

@@ -5,8 +5,6 @@ starts again in a new epoch: it receives the same requests again, uses the rewar
 drawing them, and has to give the same replies as before.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 from collabtop.errors import ProtocolError

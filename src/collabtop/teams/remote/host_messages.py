@@ -11,8 +11,6 @@ A host numbers its messages: a reply is accepted only after all rewards drawn fo
 to the host in envelopes (`envelope`), all requests for one host together.
 """
 
-from __future__ import annotations
-
 import traceback
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Reports of agents in other processes besides replies: rewards as they are drawn, and failed attempts."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable, Sequence
 

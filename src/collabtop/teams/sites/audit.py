@@ -1,7 +1,5 @@
 """The audit file: every message that a site sends, in readable form."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The site's side of the connection: it reconnects until the run is over, while its agents answer requests."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time

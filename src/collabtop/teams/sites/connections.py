@@ -1,7 +1,5 @@
 """The coordinator's side of the connections: the slot of each site, its session, and pending requests."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

@@ -19,8 +19,6 @@ the algorithm's name and options in a `Welcome`, is looked up and never shown. S
 the other's screen nor where it writes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Literal
 

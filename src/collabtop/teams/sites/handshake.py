@@ -1,7 +1,5 @@
 """The handshake: which peers are accepted as sites of the run."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A site's journal: its agents' rewards and answers, from which a restarted site continues."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Sequence
 from os import PathLike

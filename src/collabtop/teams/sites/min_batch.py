@@ -1,7 +1,5 @@
 """The smallest batch of pulls whose mean a site sends: checked for each request, and by rehearsal at the start."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The coordinator's server: sends requests to the connected sites, waits for the others, and checks every answer."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

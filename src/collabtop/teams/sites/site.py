@@ -1,7 +1,5 @@
 """A site's part in a run: `join` connects to a coordinator, answers its requests, and reconnects after faults."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Mutual TLS for gRPC: certificate files, the names of peers, and the options of connections."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
