@@ -15,9 +15,9 @@ from collabtop.stats import (
     Crossing,
     bounds,
     divergence,
-    interval_end,
     fit_crossing,
     hypergeometric_tail,
+    interval_end,
     ratio_interval,
     wilson_interval,
 )

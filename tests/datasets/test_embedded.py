@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from collabtop.datasets import embedded, movielens_like, movielens_like_groups
-from collabtop.datasets.order import scrambled_order
+from collabtop.datasets.instances import scrambled_order
 from collabtop.problem import complexity
 
 TOP = [

@@ -43,6 +43,8 @@ TAGS = {
     "collabtop.runlog.format.JournalHeader": "JournalHeader",
     "collabtop.runlog.format.RemoteRun": "RemoteRun",
     "collabtop.runlog.format.Rewards": "Rewards",
+    "collabtop.runlog.format.StudyHeader": "StudyHeader",
+    "collabtop.runlog.format.StudyRows": "StudyRows",
     "collabtop.runlog.format.Sums": "Sums",
     "collabtop.runlog.format.Timestamp": "Timestamp",
     # events

@@ -96,7 +96,7 @@ def test_a_second_process_is_kept_out(path):
     script = f"from collabtop.runlog.file import RunLog; RunLog({str(path)!r})"
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     log.close()
-    assert "is in use: another process is running it" in ended.stderr
+    assert "is in use by another process" in ended.stderr
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 0
 
 

@@ -175,16 +175,16 @@ def test_a_torn_last_record_is_made_again(tmp_path):
 
 def interrupted(study, out, records):
     """Run a study until its journal has so many records, the first of them its head."""
-    append, seen = runner.Journal.append, []
+    append, seen = runner.RunLog.append, []
 
-    def stop(self, record):
-        append(self, record)
+    def stop(self, record, **options):
+        append(self, record, **options)
         seen.append(record)
         if len(seen) == records:
             raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner.Journal, "append", stop)
+        patch.setattr(runner.RunLog, "append", stop)
         with pytest.raises(KeyboardInterrupt):
             study.run(out, jobs=1)
 
@@ -207,10 +207,10 @@ def test_the_journal_of_another_version_is_refused_and_left_alone(tmp_path, monk
 
 
 def test_a_file_that_is_no_journal_is_refused_and_left_alone(tmp_path):
-    (tmp_path / "journal").write_text("Dear diary\n")
-    with pytest.raises(ct.FileError, match="belongs to a different study"):
+    (tmp_path / "journal").write_text("My diary\n")
+    with pytest.raises(ct.FileError, match="is not a collabtop log"):
         small_study().run(tmp_path, jobs=1)
-    assert (tmp_path / "journal").read_text() == "Dear diary\n"
+    assert (tmp_path / "journal").read_text() == "My diary\n"
 
 
 def test_a_first_record_that_was_torn_is_no_obstacle(tmp_path):
@@ -258,7 +258,7 @@ def test_a_folder_in_use_by_another_process_is_refused(tmp_path):
         wait_for(lambda: (tmp_path / "journal").exists() and (tmp_path / "journal").stat().st_size, "no journal")
         again = started(tmp_path)
         _, complaint = again.communicate()
-        assert b"another process is running this study" in complaint
+        assert b"is in use by another process" in complaint
         assert child.wait() == 0
 
 

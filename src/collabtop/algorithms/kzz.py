@@ -1,5 +1,6 @@
 """KZZ (Karpov, Zhang and Zhou 2020), as the authors of the paper ran it, or with balanced pulls."""
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -101,11 +102,8 @@ def largest_alpha(problem: Problem) -> int:
     >>> largest_alpha(Problem(n=588, m=1, agents=10, horizon=30_000))
     33425
     """
-    low, high = problem.n, problem.horizon * problem.agents + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _time(problem, middle) <= problem.horizon else (low, middle)
-    return low
+    alphas = range(problem.horizon * problem.agents + 1)
+    return bisect_left(alphas, True, lo=problem.n + 1, key=lambda alpha: _time(problem, alpha) > problem.horizon) - 1
 
 
 def _time(problem: Problem, alpha: int) -> int:

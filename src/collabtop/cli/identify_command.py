@@ -9,9 +9,8 @@ import typer
 import collabtop as ct
 from collabtop.cli import run_options as shared
 from collabtop.cli.errors import resumable
-from collabtop.cli.imports import load
-from collabtop.cli.option_values import read_options
 from collabtop.cli.output import examples, print_json, print_tables
+from collabtop.cli.values import load, read_options
 
 identify_examples = examples(
     "collabtop identify --arms mymodule:candidates --pull mymodule:score -m 5 --agents 8 --horizon 200 "

@@ -10,8 +10,8 @@ import collabtop as ct
 from collabtop.cli import run_options as shared
 from collabtop.cli.coordinate_command import AuthorityOption, CertOption, KeyOption
 from collabtop.cli.errors import resumable
-from collabtop.cli.imports import load
 from collabtop.cli.output import examples
+from collabtop.cli.values import load
 
 join_examples = examples(
     "collabtop join coordinator.example.org:7443 --site north --arms mymodule:arms --cert north.pem",

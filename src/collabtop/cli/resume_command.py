@@ -8,8 +8,8 @@ import typer
 import collabtop as ct
 from collabtop.cli import run_options as shared
 from collabtop.cli.errors import resumable
-from collabtop.cli.imports import load
 from collabtop.cli.output import examples, print_json, print_tables
+from collabtop.cli.values import load
 
 resume_examples = examples(
     "collabtop resume run.ctlog --pull mymodule:score --team threads",

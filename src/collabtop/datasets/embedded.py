@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collabtop.arms import BernoulliArms, HeterogeneousArms
-from collabtop.datasets.order import mixed_keys, scrambled_order
+from collabtop.datasets.instances import mixed_keys, scrambled_order
 from collabtop.problem import complexity
 
 Reals = NDArray[np.float64]

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collabtop.arms import BernoulliArms, HeterogeneousArms
-from collabtop.datasets.order import scrambled_order
 from collabtop.errors import InputError
 from collabtop.validation import real_number, whole_number, wrong_value
 
 Reals = NDArray[np.float64]
 
+# Constants of splitmix64 (Steele, Lea, Flood 2014): integers only, so every platform gives the same order.
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_MIXES = ((30, np.uint64(0xBF58476D1CE4E5B9)), (27, np.uint64(0x94D049BB133111EB)))
 _LEAST_GAP = 1e-9  # below this, the rounding of the means themselves affects H
 
 _MOST_ARMS = 10**7
@@ -180,3 +182,24 @@ def _check_arms(n: int, least: int = 2) -> None:
 def _check_gap(name: str, value: float, most: float) -> None:
     if not _LEAST_GAP <= real_number(name, value) <= most:
         raise wrong_value(name, value, f"a gap from {_LEAST_GAP:g} to {most:g} is needed")
+
+
+def scrambled_order(n: int) -> NDArray[np.int64]:
+    """The numbers 0 ... n - 1 in an order that looks random and is always the same.
+
+    >>> scrambled_order(6)
+    array([2, 4, 5, 1, 0, 3])
+    """
+    return np.argsort(mixed_keys(n)).astype(np.int64)
+
+
+def mixed_keys(n: int) -> NDArray[np.uint64]:
+    """Return n distinct 64-bit numbers, evenly spread and without a pattern.
+
+    >>> len(set(mixed_keys(1000).tolist()))
+    1000
+    """
+    keys = np.arange(1, n + 1, dtype=np.uint64) * _STEP  # overflow is intended
+    for shift, factor in _MIXES:
+        keys = (keys ^ (keys >> np.uint64(shift))) * factor
+    return keys ^ (keys >> np.uint64(31))

@@ -6,13 +6,12 @@ from importlib import import_module
 from typing import Any
 
 import msgspec
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from collabtop.coordination.scoreboard import Estimate
 from collabtop.errors import InputError
-from collabtop.runs.result import Result
+from collabtop.runs.result import Result, plain_text
 from collabtop.stats import wilson_interval
 from collabtop.validation import wrong_value
 
@@ -71,10 +70,7 @@ class ResultTable:
         return table
 
     def __str__(self) -> str:
-        console = Console(width=110, force_terminal=False, color_system=None, highlight=False)
-        with console.capture() as captured:
-            console.print(self)
-        return captured.get().rstrip()
+        return plain_text(self, width=110)
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in _columns(self._result))

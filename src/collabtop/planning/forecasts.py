@@ -4,7 +4,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from collabtop.algorithms.base import Algorithm
@@ -14,7 +13,7 @@ from collabtop.arms.stand_ins import NoiselessArms, UnpullableArms
 from collabtop.problem import Problem
 from collabtop.runs.budget import Cost, costs_of, worst_case
 from collabtop.runs.identification import identify
-from collabtop.runs.result import Result
+from collabtop.runs.result import Result, plain_text
 from collabtop.runs.spec import make_spec
 
 
@@ -84,10 +83,7 @@ class Forecast(msgspec.Struct, frozen=True):
         return table
 
     def __str__(self) -> str:
-        console = Console(width=100, force_terminal=False, color_system=None, highlight=False)
-        with console.capture() as captured:
-            console.print(self)
-        return captured.get().rstrip()
+        return plain_text(self, width=100)
 
 
 def dry_run(

@@ -4,8 +4,10 @@ from typing import Any
 
 import msgspec
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
+
+from collabtop.runs.result import plain_text
 
 
 class PlanRow(msgspec.Struct, frozen=True):
@@ -72,10 +74,7 @@ class Plan(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self).decode()
 
     def __str__(self) -> str:
-        console = Console(width=120, force_terminal=False, color_system=None, highlight=False)
-        with console.capture() as captured:
-            console.print(self)
-        return captured.get().rstrip()
+        return plain_text(self, width=120)
 
     def __rich__(self) -> Group:
         title = f"The best {self.m:,} of {self.n:,} arms with {self.agents:,} agents: {self.instance}"

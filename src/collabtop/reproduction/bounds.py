@@ -1,6 +1,7 @@
 """The paper's error bound and the sizes from which its corollary and its lower-bound instance work as printed."""
 
 import math
+from bisect import bisect_left
 
 from collabtop.arms import SimulatedArms
 from collabtop.datasets import equal_gaps
@@ -17,10 +18,7 @@ def bound_horizon(arms: SimulatedArms, m: int, agents: int, level: float) -> int
     low, high = 0, 1
     while error_bound(arms, m, agents, high) >= level:
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if error_bound(arms, m, agents, middle) < level else (middle, high)
-    return high
+    return bisect_left(range(high), True, lo=low + 1, key=lambda horizon: error_bound(arms, m, agents, horizon) < level)
 
 
 def corollary_bound(n: int) -> float:

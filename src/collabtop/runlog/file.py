@@ -4,7 +4,7 @@ import os
 import struct
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from io import FileIO
 from os import PathLike
@@ -28,7 +28,13 @@ _SECONDS_BETWEEN_TIMESTAMPS = 1.0
 
 
 class RunLog:
-    """A log that is open for writing. If `private`, a new file is readable by its owner only.
+    """A log that is open for writing.
+
+    Args:
+        path: the file.
+        private: whether a new file is readable by its owner only.
+        name: what errors call the log.
+        advice: what an error about a failed write recommends.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "run.ctlog"
@@ -40,8 +46,16 @@ class RunLog:
     [Finished(top=[3])]
     """
 
-    def __init__(self, path: str | PathLike[str], *, private: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        private: bool = False,
+        name: str = "checkpoint",
+        advice: str = "call resume(): completed pulls are kept",
+    ) -> None:
         self.path = Path(path)
+        self._shown, self._advice = f"{name} {str(path)!r}", advice
         self._lock = threading.Lock()
         self._closed = False
         self._synced = 0.0
@@ -52,12 +66,10 @@ class RunLog:
         try:
             self._file = open(self.path, "a+b", buffering=0, opener=owner_only if private else None)  # noqa: SIM115
         except OSError as error:
-            raise FileError(f"checkpoint {str(path)!r}: {reason(error)}", argument="checkpoint") from None
+            raise FileError(f"{self._shown}: {reason(error)}", argument="checkpoint") from None
         try:
             if not lock_file(self._file):
-                raise FileError(
-                    f"checkpoint {str(path)!r} is in use: another process is running it", argument="checkpoint"
-                )
+                raise FileError(f"{self._shown} is in use by another process", argument="checkpoint")
             self._file.seek(0)
             data = self._file.read()
             self.records, good = read_records(data, self.path)
@@ -118,10 +130,22 @@ class RunLog:
         try:
             write_all(self._file, data)
         except OSError as error:
-            self._error = CheckpointError(
-                f"checkpoint {str(self.path)!r}: {reason(error)}; fix this and call resume(): completed pulls are kept"
-            )
+            self._error = CheckpointError(f"{self._shown}: {reason(error)}; fix this and {self._advice}")
             raise self._error from None
+
+
+def open_log(path: str | PathLike[str], first: Record, check: Callable[[Record], None], **options: Any) -> RunLog:
+    """Open a log, or start it with the record `first`; `check` raises if an existing log begins with a wrong one."""
+    log = RunLog(path, **options)
+    try:
+        if log.records:
+            check(log.records[0])
+        else:
+            log.append(first, sync=True)
+    except BaseException:
+        log.close()
+        raise
+    return log
 
 
 def read_log(path: str | PathLike[str]) -> list[Record]:

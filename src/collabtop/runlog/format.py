@@ -12,6 +12,8 @@ Exchange       requests and replies, as they crossed
 Finished       the answer
 RemoteRun      the id of a run whose agents are at remote sites, and the names of the sites
 JournalHeader  in a site's own journal: the run, its set-up, and the site's arms
+StudyHeader    in a study's journal: the study
+StudyRows      in a study's journal: finished runs
 Timestamp      the time of day; for display only
 AgentStatus    agents that became unreachable, came back or are lost for good; for display only
 =============  ============================================================================
@@ -212,7 +214,33 @@ class JournalHeader(msgspec.Struct, frozen=True, tag="JournalHeader"):
     """A random number that identifies the journal: requests with a different one are not for it."""
 
 
-Record = Header | Rewards | Sums | Exchange | Timestamp | AgentStatus | Finished | RemoteRun | JournalHeader
+class StudyHeader(msgspec.Struct, frozen=True, tag="StudyHeader"):
+    """The study that a study's journal belongs to: its first record."""
+
+    study: str
+
+
+class StudyRows(msgspec.Struct, frozen=True, tag="StudyRows"):
+    """Finished runs of one point of a study."""
+
+    point: str
+    rows: bytes
+    """The rows, as MessagePack."""
+
+
+Record = (
+    Header
+    | Rewards
+    | Sums
+    | Exchange
+    | Timestamp
+    | AgentStatus
+    | Finished
+    | RemoteRun
+    | JournalHeader
+    | StudyHeader
+    | StudyRows
+)
 _decoder = msgspec.msgpack.Decoder(Record)
 _encoder = msgspec.msgpack.Encoder()
 

@@ -1,6 +1,7 @@
 """The maximum cost of a run, and the horizon that a budget pays for."""
 
 import numbers
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
@@ -86,10 +87,7 @@ def horizon_for(algorithm: Algorithm, problem: Problem, budget: float, costs: Se
     low, high = smallest, 2 * smallest
     while most(high) <= budget and high < _FAR:
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if most(middle) <= budget else (low, middle)
-    return low
+    return bisect_left(range(high), True, lo=low + 1, key=lambda horizon: most(horizon) > budget) - 1
 
 
 def spent_on(pulls: Sequence[int] | None, costs: Sequence[float]) -> float | None:

@@ -7,7 +7,7 @@ import msgspec
 
 from collabtop.arms.function import plain_data
 from collabtop.errors import FileError
-from collabtop.runlog.file import RunLog, read_log
+from collabtop.runlog.file import RunLog, open_log, read_log
 from collabtop.runlog.format import Header, Record, answer_in
 from collabtop.runs.spec import RunSpec
 
@@ -38,18 +38,14 @@ def make_header(spec: RunSpec) -> Header:
     )
 
 
-def open_log(path: str | PathLike[str], header: Header) -> RunLog:
+def open_checkpoint(path: str | PathLike[str], header: Header) -> RunLog:
     """Open a checkpoint for this run; one that belongs to a different run is refused."""
-    log = RunLog(path)
-    try:
-        if not log.records:
-            log.append(header, sync=True)
-        elif _plain(log.records[0]) != _plain(header):
-            raise other_run(path, _difference(log.records[0], header))
-    except BaseException:
-        log.close()
-        raise
-    return log
+
+    def check(logged: Record) -> None:
+        if _plain(logged) != _plain(header):
+            raise other_run(path, _difference(logged, header))
+
+    return open_log(path, header, check)
 
 
 def read_header(path: str | PathLike[str]) -> Header:

@@ -12,7 +12,7 @@ from collabtop.runlog.file import RunLog
 from collabtop.runlog.format import Finished, Header
 from collabtop.runlog.recorder import RewardRecorder
 from collabtop.runs.budget import Spending, spent_on, worst_case
-from collabtop.runs.checkpoint import make_header, open_log
+from collabtop.runs.checkpoint import make_header, open_checkpoint
 from collabtop.runs.progress import progress_display
 from collabtop.runs.result import Observed, Result, observed_of
 from collabtop.runs.spec import RunSpec
@@ -33,7 +33,7 @@ def execute(
         _, checkpoint = open_page(checkpoint)
     header = make_header(spec)
     with ExitStack() as stack:
-        log = None if checkpoint is None else stack.enter_context(closing(open_log(checkpoint, header)))
+        log = None if checkpoint is None else stack.enter_context(closing(open_checkpoint(checkpoint, header)))
         listener = stack.enter_context(progress_display(on_event)) if progress else on_event
         recorder = RewardRecorder(log, listener, log.records if log else (), spec.arms.failure_mode)
         return _run(spec, header, log, recorder)

@@ -226,10 +226,7 @@ class Result:
         return f"<Result of {self.algorithm}: top {self.top!r:.60}, time {self.time:,}, words {self.words:,}>"
 
     def __str__(self) -> str:
-        console = Console(width=100, force_terminal=False, color_system=None, highlight=False)
-        with console.capture() as captured:
-            console.print(self)
-        return captured.get().rstrip()
+        return plain_text(self, width=100)
 
     def __rich__(self) -> RenderableType:
         if not self.warnings:
@@ -248,6 +245,14 @@ class Result:
             mean = "-" if estimate.mean is None else f"{estimate.mean:.4f}"
             table.add_row(str(rank), escape(str(label)), mean, "-" if estimate.pulls is None else f"{estimate.pulls:,}")
         return table
+
+
+def plain_text(renderable: RenderableType, *, width: int) -> str:
+    """What Rich shows, as text of this width."""
+    console = Console(width=width, force_terminal=False, color_system=None, highlight=False)
+    with console.capture() as captured:
+        console.print(renderable)
+    return captured.get().rstrip()
 
 
 def observed_of(batches: Sequence[Batch] | None, n: int, *, mirrored: bool) -> Observed | None:

@@ -57,6 +57,10 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The sites in the form that `SitesTeam` takes."""
         return [entry if isinstance(entry, str) else (entry.name, entry.agents) for entry in self.sites]
 
+    def chosen(self, *keys: str) -> dict[str, Any]:
+        """The values of these keys."""
+        return {key: getattr(self, key) for key in keys}
+
     def remote_arms(self, agents: int) -> Arms:
         """The arms of the run, for the given number of agents."""
         if (self.arms is None) == (self.labels is None):
@@ -113,28 +117,18 @@ def coordinate(
         cert=cert,
         key=key,
         authority=authority,
-        wait=settings.wait,
-        grace=settings.grace,
-        answer_within=settings.answer_within,
-        on_lost=settings.on_lost,
-        keepalive=settings.keepalive,
         on_event=on_site,
+        **settings.chosen("wait", "grace", "answer_within", "on_lost", "keepalive"),
     )
     agents = sum(count for _, count in roster(settings.roster()))
     return identify(
         settings.remote_arms(agents),
         settings.m,
         agents=agents,
-        horizon=settings.horizon,
-        confidence=settings.confidence,
-        tolerance=settings.tolerance,
-        max_horizon=settings.max_horizon,
-        algorithm=settings.algorithm,
-        options=settings.options,
-        seed=settings.seed,
         team=team,
         checkpoint=log,
         on_event=on_event,
         progress=progress,
         watch=watch,
+        **settings.chosen("horizon", "confidence", "tolerance", "max_horizon", "algorithm", "options", "seed"),
     )

@@ -18,11 +18,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import collabtop
-from collabtop.errors import FileError, InputError, StudyError, reason
+from collabtop.errors import CheckpointError, FileError, InputError, StudyError, reason
+from collabtop.runlog.file import RunLog, open_log
+from collabtop.runlog.format import Record, StudyHeader, StudyRows
 from collabtop.runs.result import Result
 from collabtop.studies.chunks import Chunk, ChunkRunner, FinishedChunks, identify_at, run_chunk
 from collabtop.studies.grid import Study
-from collabtop.studies.journal import Journal
 from collabtop.studies.on_ray import on_ray
 from collabtop.studies.table import Row, StudyTable, points_csv, write_whole
 from collabtop.teams.ray.cluster import require_ray
@@ -87,6 +88,8 @@ def _in_folder(study: Study, out: Path, runner: ChunkRunner, progress: bool) -> 
         return finished
     try:
         return _with_journal(study, out, runner, progress)
+    except CheckpointError as error:
+        raise StudyError(str(error)) from None
     except OSError as error:
         raise StudyError(f"{out}: {reason(error)}; fix this and run the study again to resume it") from None
 
@@ -126,14 +129,15 @@ def _check_mark(study: Study, out: Path) -> None:
 def _with_journal(study: Study, out: Path, runner: ChunkRunner, progress: bool) -> StudyTable:
     numbers = {point.key: number for number, point in enumerate(study.points)}
     done: dict[tuple[int, int], Row] = {}
-    with Journal(out / "journal", study_mark(study)) as journal:
+    with closing(_journal(out / "journal", study_mark(study))) as journal:
         for record in journal.records:
-            for row in msgspec.convert(record["rows"], list[Row]):
-                done[numbers[record["point"]], row.run] = row
+            if isinstance(record, StudyRows):
+                for row in msgspec.msgpack.decode(record.rows, type=list[Row]):
+                    done[numbers[record.point], row.run] = row
         with closing(_run_chunks(study, _missing(study, done), runner, progress)) as chunks:
             for chunk, rows in chunks:
                 key = study.points[chunk.point].key
-                journal.append({"point": key, "rows": [msgspec.to_builtins(row) for row in rows]})
+                journal.append(StudyRows(key, msgspec.msgpack.encode(rows)), sync=True)
                 done.update({(chunk.point, row.run): row for row in rows})
     table = StudyTable(done.values())
     write_whole(out / "study.txt", f"{study_mark(study)}\n".encode())
@@ -141,6 +145,19 @@ def _with_journal(study: Study, out: Path, runner: ChunkRunner, progress: bool) 
     table.to_csv(out / "rows.csv")
     (out / "journal").unlink()
     return table
+
+
+def _journal(path: Path, mark: str) -> RunLog:
+    """The journal of a study; that of a different one is refused, and stays as it is."""
+
+    def check(logged: Record) -> None:
+        if logged != StudyHeader(mark):
+            different = "belongs to a different study or version of collabtop"
+            raise FileError(f"{path} {different}: use a different folder, or delete this one")
+
+    log = open_log(path, StudyHeader(mark), check, name="study journal", advice="run the study again to resume it")
+    log.seconds_at_risk = 0.0
+    return log
 
 
 def _missing(study: Study, done: dict[tuple[int, int], Row]) -> list[Chunk]:

@@ -113,7 +113,7 @@ def _open(folder: Path, run_id: str) -> RunLog:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"journal {str(folder)!r}: {reason(error)}", argument="journal") from None
-    log = RunLog(folder / f"{run_id}.ctlog", private=True)  # it holds every reward
+    log = RunLog(folder / f"{run_id}.ctlog", private=True, name="journal", advice="join again")  # it holds every reward
     log.seconds_at_risk = 0.0  # an answer that was sent must not be forgotten
     return log
 
