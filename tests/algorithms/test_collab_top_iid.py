@@ -1,4 +1,4 @@
-"""Collab-Top-m-IID: what is dealt, when hands are pruned, what it costs, and that chance breaks ties."""
+"""Collab-Top-m-IID: dealing, pruning of hands, costs, and ties broken at random."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def run(arms, m=1, agents=10, horizon=30_000, schedule="paper", seed=1, team="lo
 
 
 def phases(result):
-    return [one.phase for one in result.rounds]
+    return [round_.phase for round_ in result.rounds]
 
 
-def test_the_hash_has_64_coefficients_at_588_arms_and_they_are_paid_for_by_every_agent():
+def test_the_hash_has_64_coefficients_at_588_arms_and_they_are_counted_for_every_agent():
     ledger = run(ct.BernoulliArms(MEANS)).ledger
     assert ledger.words_by("kind")["Deal"] == 640
     assert ledger.words_by("kind")["Held"] == 10
@@ -84,12 +84,12 @@ def test_words_do_not_depend_on_the_horizon():
 
 
 def test_full_count_is_a_few_thousand_words_at_588_arms_and_10_agents():
-    # SPEC section 5: about 2,600 to 3,100 words by full count; kzz says 17,540.
+    # SPEC section 5: about 2,600 to 3,100 words by full count; kzz takes 17,540.
     words = np.median([run(ct.BernoulliArms(MEANS), seed=seed).words for seed in range(21)])
     assert 1_800 < words < 3_500
 
 
-def test_the_full_schedule_pays_for_telling_its_pulls_and_the_paper_one_does_not():
+def test_the_pulls_of_the_full_schedule_are_sent_and_counted_those_of_the_paper_are_free():
     paper, full = (run(ct.BernoulliArms(MEANS), schedule=schedule).ledger for schedule in ("paper", "full"))
     assert paper.words_by("kind")["PullHand"] == 0
     local = sum(entry.messages for entry in full.entries if entry.kind == "PullHand")
@@ -102,9 +102,9 @@ def test_an_arm_accepted_inside_an_agent_comes_with_its_mean_but_not_with_its_pu
     inside = [result.estimates[arm] for arm in result.top_indices if result.estimates[arm].round is None]
     assert sorted(result.top) == list(range(50))
     assert inside
-    for one in inside:
-        assert (one.verdict, one.phase, one.pulls) == ("accepted", "local", None)
-        assert one.mean == pytest.approx(0.98, abs=0.05)
+    for estimate in inside:
+        assert (estimate.verdict, estimate.phase, estimate.pulls) == ("accepted", "local", None)
+        assert estimate.mean == pytest.approx(0.98, abs=0.05)
 
 
 def test_the_search_for_the_worst_arms_returns_the_rest():
@@ -148,7 +148,7 @@ def test_ties_in_the_local_phase_favour_no_agent():
 def test_hands_stay_in_balance_after_a_round_in_which_most_arms_tie():
     arms = ct.BernoulliArms(np.random.default_rng(0).uniform(0.1, 0.9, 5_000))
     algorithm = ct.CollabTopIID()
-    horizon = algorithm.smallest_horizon(ct.Problem(5_000, 50, 5, 1))  # one pull an arm in the first round
+    horizon = algorithm.smallest_horizon(ct.Problem(5_000, 50, 5, 1))  # one pull per arm in the first round
     result = run(arms, m=50, agents=5, horizon=horizon)
     assert phases(result)[:3] == ["local"] * 3
 

@@ -1,4 +1,4 @@
-"""Collab-Top-m-NonIID: everybody pulls every live arm, and what counts is the average over the agents."""
+"""Collab-Top-m-NonIID: all agents pull every live arm, and arms are ranked by the average over the agents."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_words_are_k_means_up_and_the_survivors_down():
     # With 64 arms, 3 agents and m = 1: 64 up, then 32 + 32, 16 + 16, ... down and up for each agent.
     arms = ConstantArms(np.random.default_rng(2).permutation(64)[:, None].repeat(3, axis=1) / 1024)
     result = ct.identify(arms, 1, horizon=20_000, algorithm="collab-top-noniid", seed=1)
-    live = [one.live for one in result.rounds]
+    live = [round_.live for round_ in result.rounds]
     assert result.words == 3 * (sum(live) + sum(live[1:]))
     assert result.round_trips == len(live)
 
@@ -54,7 +54,7 @@ def test_rejected_arms_are_not_pulled_again():
     team = WireTeam()
     arms = ct.HeterogeneousArms(np.random.default_rng(1).uniform(0.2, 0.8, (32, 2)))
     result = ct.identify(arms, 1, horizon=5_000, algorithm="collab-top-noniid", seed=1, team=team)
-    settled = {one.arm: one.round for one in result.estimates}
+    settled = {estimate.arm: estimate.round for estimate in result.estimates}
     lists = [message.arms for agent, way, message in team.crossed if agent == 0 and way == "down"]
     for round_, live in enumerate(lists):
         assert live is None or all(settled[arm] >= round_ for arm in live.tolist())

@@ -1,4 +1,4 @@
-"""Runs with a confidence: wrong as rarely as promised, not timid, and honest when the limit comes first."""
+"""Runs with a confidence: rarely wrong, not slow, and open arms are reported if the limit comes first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import collabtop as ct
 from collabtop.algorithms import confident_top
 from collabtop.algorithms.confident_top import times_before
-from collabtop.protocol import messages as say
+from collabtop.protocol import messages
 from collabtop.stats import bounds
 from collabtop.testing import ConstantArms, WireTeam
 
@@ -22,7 +22,7 @@ CLOSE = ct.HeterogeneousArms([[1.0, 0.1], [0.5, 0.5], [0.0, 0.9]])  # 0.55, 0.5,
 
 
 def failures(arms, m, confidence, tolerance, runs, agents=None, **more):
-    """Runs that are sure of an answer which is not epsilon-right."""
+    """Runs that are sure of an answer that is wrong by more than the tolerance."""
     values = arms.means if arms.iid else arms.means.mean(axis=1)
     least = np.sort(values)[arms.n - m] - tolerance - 1e-12
     wrong = 0
@@ -50,7 +50,7 @@ each_case = pytest.mark.parametrize(
 
 
 def missed(share, pulls, evidence):
-    """The exact chance that an interval of the race does not hold the true mean, on either side."""
+    """The exact probability that an interval of the race does not hold the true mean, on either side."""
     successes = np.arange(pulls + 1)
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, pulls + 1)))])
     chances = logs[pulls] - logs - logs[::-1] + successes * math.log(share) + (pulls - successes) * math.log(1 - share)
@@ -60,29 +60,29 @@ def missed(share, pulls, evidence):
 
 def intervals_of(arms, confidence, monkeypatch):
     """How many intervals a race that settles nothing makes in each round, of how many pulls, with which evidence."""
-    made = []
+    intervals = []
 
-    def noted(means, pulls, evidence):
-        made.append((len(means), int(pulls[0]), evidence))
+    def record(means, pulls, evidence):
+        intervals.append((len(means), int(pulls[0]), evidence))
         return np.zeros(len(means)), np.ones(len(means))
 
-    monkeypatch.setattr(confident_top, "bounds", noted)
+    monkeypatch.setattr(confident_top, "bounds", record)
     ct.identify(arms, 1, agents=arms.agents or 2, confidence=confidence, max_horizon=20_000, seed=1)
-    return made
+    return intervals
 
 
 @pytest.mark.parametrize("arms", [LEVEL, CLOSE], ids=["IID", "non-IID"])
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
-def test_the_chances_that_an_interval_is_wrong_add_up_to_no_more_than_is_allowed(arms, confidence, monkeypatch):
-    made = intervals_of(arms, confidence, monkeypatch)
-    assert len(made) > 20
+def test_the_probabilities_of_a_wrong_interval_add_up_to_no_more_than_is_allowed(arms, confidence, monkeypatch):
+    intervals = intervals_of(arms, confidence, monkeypatch)
+    assert len(intervals) > 20
 
     def wrong(share, radius):  # with a radius of one half the evidence is a quarter
-        return sum(count * missed(share, pulls, radius**2 * evidence) for count, pulls, evidence in made[:20])
+        return sum(count * missed(share, pulls, radius**2 * evidence) for count, pulls, evidence in intervals[:20])
 
     for share in (0.02, 0.5, 0.9):
         assert 0 < wrong(share, radius=1) <= 1 - confidence
-        assert wrong(share, radius=0.5) > 1 - confidence  # intervals half as long would be found out
+        assert wrong(share, radius=0.5) > 1 - confidence  # the test detects intervals half as long
 
 
 def wrongly_settled(arms, confidence, limit, runs):
@@ -127,7 +127,7 @@ def test_over_thousands_of_runs_it_is_wrong_no_more_often_than_its_confidence_al
 
 
 @pytest.mark.long
-def test_a_yardstick_that_is_just_as_careful_is_kl_lucb():
+def test_kl_lucb_is_wrong_no_more_often_than_its_confidence_allows():
     runs = 300
     for arms, m, tolerance in ((EASY, 1, 0.0), (HARD, 2, 0.06)):
         assert failures(arms, m, 0.8, tolerance, runs, agents=1, algorithm="kl-lucb") <= 0.2 * runs
@@ -152,9 +152,9 @@ def test_it_takes_at_most_three_times_the_pulls_of_kl_lucb(arms, m):
         assert all(run.sure for run in runs)
         return np.mean([run.pulls for run in runs])
 
-    yardstick = pulls("kl-lucb", 1)
-    assert pulls("confident-top", 1) <= 3 * yardstick
-    assert pulls("confident-top", 4) <= 3 * yardstick
+    baseline = pulls("kl-lucb", 1)
+    assert pulls("confident-top", 1) <= 3 * baseline
+    assert pulls("confident-top", 4) <= 3 * baseline
 
 
 def test_it_stops_earlier_for_less_confidence_and_for_more_tolerance():
@@ -166,14 +166,14 @@ def test_it_stops_earlier_for_less_confidence_and_for_more_tolerance():
 
 
 @pytest.mark.parametrize("arms", [LEVEL, CLOSE], ids=["IID", "non-IID"])
-def test_a_limit_that_comes_first_makes_the_result_say_what_is_open(arms):
+def test_if_the_limit_comes_first_the_result_lists_the_open_arms(arms):
     result = ct.identify(arms, 1, agents=arms.agents or 2, confidence=0.95, max_horizon=600, seed=1)
     assert result.sure is False
     assert result.time <= 600
     assert len(result.top) == 1
     assert len(result.open) >= 2
     assert set(result.top) <= set(result.open)
-    assert [one.arm for one in result.estimates if not one.settled] == result.open
+    assert [estimate.arm for estimate in result.estimates if not estimate.settled] == result.open
     assert "not sure" in result.warnings[0]
     assert result.to_dict()["sure"] is False
 
@@ -187,7 +187,7 @@ def test_what_is_settled_before_the_limit_stays_settled():
 
 
 @pytest.mark.parametrize("arms", [ConstantArms([0.5, 0.5, 0.25]), ConstantArms([[0.25, 0.75], [0.5, 0.5], [0, 0]])])
-def test_a_tie_ends_at_the_default_limit_and_says_so(arms):
+def test_a_tie_ends_at_the_default_limit_and_is_reported(arms):
     result = ct.identify(arms, 1, agents=arms.agents or 2, confidence=0.95, seed=1)
     assert result.sure is False
     assert result.open == [0, 1]
@@ -195,7 +195,7 @@ def test_a_tie_ends_at_the_default_limit_and_says_so(arms):
     assert result.time > 0.99 * result.horizon
 
 
-def test_which_of_arms_that_tie_is_guessed_is_chance():
+def test_ties_are_guessed_at_random():
     arms = ConstantArms([0.5] * 4)
     guesses = [
         ct.identify(arms, 1, agents=1, confidence=0.9, max_horizon=100, seed=s).top_indices[0] for s in range(200)
@@ -217,32 +217,32 @@ def test_the_smallest_limits_work_and_are_kept(limit):
     assert result.time <= limit
 
 
-def test_a_round_cut_short_settles_nothing_and_pays_for_saying_how_short():
+def test_a_round_cut_short_settles_nothing_and_its_pulls_are_sent_and_counted():
     team = WireTeam()
     arms = ct.BernoulliArms([1.0, 0.0])
-    result = ct.identify(arms, 1, agents=1, confidence=0.95, max_horizon=15, seed=1, team=team)  # 8 an arm need 16
+    result = ct.identify(arms, 1, agents=1, confidence=0.95, max_horizon=15, seed=1, team=team)  # 8 per arm need 16
     assert result.sure is False
     assert result.top == [0]
-    (told,) = (message for _, _, message in team.crossed if isinstance(message, say.OpenArms))
-    assert (told.count, told.times, told.free) == (2, 7, ("count",))
+    (sent,) = (message for _, _, message in team.crossed if isinstance(message, messages.OpenArms))
+    assert (sent.count, sent.times, sent.free) == (2, 7, ("count",))
 
 
-def test_messages_cross_at_growing_times_only():
+def test_messages_are_sent_only_at_growing_intervals():
     result = ct.identify(HARD, 1, agents=2, confidence=0.95, seed=1)
     assert result.round_trips == len(result.rounds)
-    longest = max(one.pulls for one in result.estimates)
+    longest = max(estimate.pulls for estimate in result.estimates)
     assert longest == times_before(result.round_trips)
     assert result.round_trips < 10 + math.log(longest) / math.log(1.25)
 
 
-def test_nobody_is_told_what_nobody_asks_for():
+def test_agents_without_pulls_get_no_message():
     team = WireTeam()
     result = ct.identify(ConstantArms([0.5, 0.5]), 1, agents=30, confidence=0.9, max_horizon=2, seed=1, team=team)
     assert result.words == team.words
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ({"confidence": 1.0}, "confidence is 1.0"),
         ({"confidence": 0}, "confidence is 0"),
@@ -254,6 +254,6 @@ def test_nobody_is_told_what_nobody_asks_for():
         ({"confidence": 0.9, "max_horizon": 1.5}, "max_horizon is 1.5"),
     ],
 )
-def test_a_confidence_tolerance_or_limit_that_cannot_be_is_refused(more, said):
-    with pytest.raises(ct.InputError, match=said):
+def test_an_invalid_confidence_tolerance_or_limit_is_refused(more, message):
+    with pytest.raises(ct.InputError, match=message):
         ct.identify(EASY, 1, agents=2, **more)

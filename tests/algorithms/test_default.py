@@ -1,4 +1,4 @@
-"""Which algorithm runs: the one asked for, or the best for the arms and for what is promised."""
+"""Which algorithm runs: the requested one, or the default for the arms and the kind of limit."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ MIXED = ct.HeterogeneousArms([[0.9, 0.1], [0.6, 0.8], [0.2, 0.2]])
         (MIXED, 0.9, "confident-top-noniid", "confidence is given, and arms differ between agents"),
     ],
 )
-def test_auto_goes_by_the_kind_of_arms_and_the_promise(arms, confidence, chosen, why):
+def test_auto_depends_on_the_arms_and_on_confidence(arms, confidence, chosen, why):
     algorithm, reason = choose("auto", {}, arms, confidence, 0.0)
     assert algorithm.title == chosen
     assert why in reason
 
 
-def test_a_result_says_what_was_chosen_and_why():
+def test_a_result_has_the_chosen_algorithm_and_the_reason():
     result = ct.identify(IID, 1, agents=2, horizon=300, seed=1)
     assert (result.algorithm, result.confidence, result.sure) == ("frugal-top", None, None)
     assert "fewest words" in result.why
@@ -49,7 +49,7 @@ def test_confidence_and_tolerance_reach_an_algorithm_that_was_named():
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ({}, "give exactly one of horizon, budget and confidence: none was given"),
         ({"horizon": 100, "confidence": 0.9}, "give exactly one of .*: horizon and confidence were given"),
@@ -57,6 +57,6 @@ def test_confidence_and_tolerance_reach_an_algorithm_that_was_named():
         ({"horizon": 100, "tolerance": 0.1}, "tolerance= only applies with confidence="),
     ],
 )
-def test_exactly_one_of_horizon_and_confidence_is_given(more, said):
-    with pytest.raises(ct.InputError, match=said):
+def test_exactly_one_of_horizon_and_confidence_is_given(more, message):
+    with pytest.raises(ct.InputError, match=message):
         ct.identify(IID, 1, agents=2, **more)

@@ -1,4 +1,4 @@
-"""frugal-top: what it says, what it costs, and what it promises."""
+"""frugal-top: its messages, its costs and its error bound."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import collabtop as ct
 from collabtop.algorithms.shared.frugal_bound import frugal_round_trips_bound, frugal_words_bound
-from collabtop.protocol import messages as say
+from collabtop.protocol import messages
 from collabtop.testing import ConstantArms, WireTeam
 
 
@@ -22,11 +22,11 @@ def run(n=200, m=3, agents=5, horizon=4_000, seed=1, means=None, team=None, **op
     return ct.identify(arms, m, agents=agents, horizon=horizon, algorithm=algorithm, seed=seed, team=team)
 
 
-def test_the_local_stages_take_one_round_trip_and_cross_as_a_seed_down_and_hands_up():
+def test_the_local_stages_take_one_round_trip_with_a_seed_down_and_hands_up():
     team = WireTeam()
     result = run(team=team)
     first = [(way, type(message)) for _, way, message in team.crossed[:10]]
-    assert first == [("down", say.Prune)] * 5 + [("up", say.Hand)] * 5
+    assert first == [("down", messages.Prune)] * 5 + [("up", messages.Hand)] * 5
     assert result.rounds[0].phase == "local"
     assert result.rounds[0].round_trips == 1
     assert result.ledger.words_by("kind")["Prune"] == 5
@@ -34,16 +34,16 @@ def test_the_local_stages_take_one_round_trip_and_cross_as_a_seed_down_and_hands
 
 def test_small_hands_are_not_pruned_and_all_arms_are_shared_at_once():
     result = run(n=40, agents=10, horizon=500)
-    assert [one.phase for one in result.rounds] == ["shared"] * len(result.rounds)
+    assert [round_.phase for round_ in result.rounds] == ["shared"] * len(result.rounds)
     assert "Prune" not in result.ledger.words_by("kind")
 
 
 def test_an_arm_that_an_agent_dropped_on_its_own_has_no_mean_and_no_round():
     result = run()
-    unseen = [one for one in result.estimates if one.mean is None]
+    unseen = [estimate for estimate in result.estimates if estimate.mean is None]
     handed_over = result.ledger.words_by("kind")["Hand"] // 2  # an arm and its mean
     assert len(unseen) == 200 - handed_over
-    assert all((one.verdict, one.round, one.pulls) == ("rejected", None, None) for one in unseen)
+    assert all((estimate.verdict, estimate.round, estimate.pulls) == ("rejected", None, None) for estimate in unseen)
 
 
 @given(
@@ -54,7 +54,7 @@ def test_an_arm_that_an_agent_dropped_on_its_own_has_no_mean_and_no_round():
     seed=st.integers(0, 1_000),
 )
 @settings(max_examples=150)
-def test_words_and_round_trips_are_never_above_what_the_plan_says(n, m, agents, spare, seed):
+def test_words_and_round_trips_are_never_above_those_of_the_plan(n, m, agents, spare, seed):
     m = min(m, n // 2)
     algorithm = ct.FrugalTop()
     horizon = algorithm.smallest_horizon(ct.Problem(n, m, agents, 1)) + spare
@@ -73,10 +73,10 @@ def test_words_are_at_most_sixteen_times_k_log_n_plus_m(n, agents):
         assert frugal_words_bound(ct.Problem(n, m, agents, horizon)) <= 16 * (agents * math.log2(n) + m)
 
 
-def test_which_of_equal_arms_is_found_is_chance():
+def test_ties_are_broken_at_random():
     arms = ConstantArms([0.5] * 30)
-    found = [run_once(arms, seed) for seed in range(400)]
-    counts = np.bincount(found, minlength=30)
+    winners = [run_once(arms, seed) for seed in range(400)]
+    counts = np.bincount(winners, minlength=30)
     assert counts.max() < 40  # 13.3 are expected; Poisson exceeds 40 once in 10^8
     assert np.count_nonzero(counts) == 30
 
@@ -111,20 +111,20 @@ def test_the_bound_is_a_probability_for_every_instance(values, m, agents, horizo
     assert 0 <= ct.frugal_error_bound(means, min(m, len(means) - 1), agents, horizon, risk) <= 1
 
 
-def test_the_bound_says_nothing_where_the_horizon_is_too_small_or_arms_tie():
+def test_the_bound_is_one_if_the_horizon_is_too_small_or_arms_tie():
     assert ct.frugal_error_bound([0.5, 0.5, 0.1], 1, 2, 10**9) == 1
     assert ct.frugal_error_bound([0.5, 0.4, 0.1], 1, 2, 1) == 1
 
 
-def test_the_bound_falls_with_the_horizon_and_does_not_fall_below_what_the_deal_risks():
+def test_the_bound_falls_with_the_horizon_and_stays_positive_because_of_the_deal():
     means = [0.9] * 4 + [0.4] * 396
-    found = [ct.frugal_error_bound(means, 4, 10, horizon, risk=0.01) for horizon in (10**4, 10**5, 10**6)]
-    assert found == sorted(found, reverse=True)
-    assert 0 < found[-1] <= 0.01
+    bounds = [ct.frugal_error_bound(means, 4, 10, horizon, risk=0.01) for horizon in (10**4, 10**5, 10**6)]
+    assert bounds == sorted(bounds, reverse=True)
+    assert 0 < bounds[-1] <= 0.01
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (([[0.5, 0.4]], 1, 2, 100), "2 dimensions"),
         (([0.5, 1.4], 1, 2, 100), "mean lies in"),
@@ -133,8 +133,8 @@ def test_the_bound_falls_with_the_horizon_and_does_not_fall_below_what_the_deal_
         (([0.5, 0.4], 1, 1, 100, 2.0), "risk is 2.0"),
     ],
 )
-def test_the_bound_refuses_bad_arguments(arguments, said):
-    with pytest.raises(ct.InputError, match=said):
+def test_the_bound_refuses_bad_arguments(arguments, message):
+    with pytest.raises(ct.InputError, match=message):
         ct.frugal_error_bound(*arguments)
 
 
@@ -149,14 +149,14 @@ EASY = {
 
 @pytest.mark.parametrize("name", EASY)
 @pytest.mark.slow
-def test_the_measured_error_is_never_above_the_bound_where_it_says_anything(name):
+def test_the_measured_error_is_never_above_the_bound(name):
     arms, m, agents, horizons = EASY[name]
-    runs, told = 300, 0
+    runs, informative = 300, 0
     for horizon in horizons:
         bound = ct.frugal_error_bound(arms, m, agents, horizon, risk=0.001)
-        told += bound < 1
+        informative += bound < 1
         study = ct.Study(arms=arms, algorithms="frugal-top", m=m, agents=agents, horizon=horizon, runs=runs, seed=1)
         wrong = study.run(jobs=1).points()[0].wrong
         # One-sided, 4 standard deviations: a false alarm in 30,000.
         assert wrong <= runs * bound + 4 * math.sqrt(runs * bound * max(0.0, 1 - bound)) + 1e-9
-    assert told, "the bound said nothing: choose longer horizons"
+    assert informative, "all bounds are 1: choose longer horizons"

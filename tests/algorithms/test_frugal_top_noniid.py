@@ -1,4 +1,4 @@
-"""frugal-top-noniid: bitmaps down, few bits up, the whole horizon spent."""
+"""frugal-top-noniid: bitmaps down, few bits up, and the whole horizon is spent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import collabtop as ct
 from collabtop.algorithms.shared.frugal_plan import noniid_plan
-from collabtop.protocol import messages as say
+from collabtop.protocol import messages
 from collabtop.testing import ConstantArms, WireTeam
 
 TABLE = np.random.default_rng(3).uniform(0.1, 0.9, (40, 4))
@@ -25,39 +25,39 @@ def run(horizon=8_000, m=2, seed=1, arms=None, **options):
 def test_only_bitmaps_go_down_and_coarse_means_up_and_the_first_bitmap_is_free():
     result, team = run()
     assert {(way, type(message)) for _, way, message in team.crossed} == {
-        ("down", say.PullOpen),
-        ("up", say.CoarseMeans),
+        ("down", messages.PullOpen),
+        ("up", messages.CoarseMeans),
     }
     assert all(message.survived is None for _, way, message in team.crossed[:8] if way == "down")
     down = [entry.words for entry in result.ledger.entries if entry.direction == "down"]
-    assert down == [0, *(4 * one.live for one in result.rounds[:-1])]  # a flag for each arm that was open
+    assert down == [0, *(4 * round_.live for round_ in result.rounds[:-1])]  # one flag per arm that was open
     assert result.ledger.bits_by("direction")["down"] == sum(down)
 
 
 def test_the_whole_horizon_is_spent_by_every_agent():
     result, _ = run()
     plan = noniid_plan(ct.Problem(40, 2, 4, 8_000))
-    assert [one.live for one in result.rounds] == list(plan.sizes)
+    assert [round_.live for round_ in result.rounds] == list(plan.sizes)
     assert result.time > 8_000 - plan.sizes[-1]
     assert result.pulls == 4 * result.time
 
 
 def test_a_mean_of_many_pulls_takes_far_fewer_bits_than_a_real():
     coarse, _ = run(horizon=200_000)
-    means = sum(4 * one.live for one in coarse.rounds)
+    means = sum(4 * round_.live for round_ in coarse.rounds)
     assert coarse.ledger.bits_by("direction")["up"] < 14 * means
     fine, _ = run(horizon=200_000, coarseness=0.0001)
     assert fine.bits > coarse.bits
     assert fine.words == coarse.words
 
 
-def test_without_noise_means_cross_as_they_are():
+def test_without_noise_means_are_sent_unrounded():
     table = np.random.default_rng(5).integers(0, 1025, (30, 3)) / 1024
     result, team = run(arms=ConstantArms(table), horizon=2_000)
     exact = [message for _, way, message in team.crossed if way == "up"]
     assert all(message.packed is None for message in exact)
-    for one in result.estimates:
-        assert one.mean == pytest.approx(table[one.arm].mean(), abs=1e-9)
+    for estimate in result.estimates:
+        assert estimate.mean == pytest.approx(table[estimate.arm].mean(), abs=1e-9)
 
 
 @pytest.mark.parametrize("coarseness", [-0.1, 1, float("nan")])
@@ -89,7 +89,7 @@ EASY = {
 
 
 @pytest.mark.parametrize("name", EASY)
-def test_the_measured_error_is_never_above_the_bound_where_it_says_anything(name):
+def test_the_measured_error_is_never_above_the_bound(name):
     table, m, horizons = EASY[name]
     arms, runs = ct.HeterogeneousArms(table), 200
     bounds = [ct.frugal_noniid_error_bound(arms, m, len(table[0]), horizon) for horizon in horizons]
@@ -101,7 +101,7 @@ def test_the_measured_error_is_never_above_the_bound_where_it_says_anything(name
         assert wrong <= runs * bound + 4 * math.sqrt(runs * bound * (1 - bound)) + 1e-9
 
 
-def test_the_bound_for_the_same_arms_everywhere_is_that_of_one_mean_an_arm():
+def test_the_bound_for_the_same_arms_everywhere_is_that_of_one_mean_per_arm():
     means = np.array([0.9, 0.6, 0.3, 0.2])
     everywhere = np.tile(means[:, np.newaxis], (1, 3))
     for horizon in (3, 300, 600):
@@ -111,7 +111,7 @@ def test_the_bound_for_the_same_arms_everywhere_is_that_of_one_mean_an_arm():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (([0.5, 1.4], 1, 2, 100), "mean lies in"),
         (([0.5, 0.4], 2, 2, 100), "m is 2"),
@@ -119,6 +119,6 @@ def test_the_bound_for_the_same_arms_everywhere_is_that_of_one_mean_an_arm():
         (([0.5, 0.4], 1, 1, 100, 1.0), "coarseness is 1.0"),
     ],
 )
-def test_the_bound_refuses_bad_arguments(arguments, said):
-    with pytest.raises(ct.InputError, match=said):
+def test_the_bound_refuses_bad_arguments(arguments, message):
+    with pytest.raises(ct.InputError, match=message):
         ct.frugal_noniid_error_bound(*arguments)

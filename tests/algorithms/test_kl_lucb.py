@@ -1,4 +1,4 @@
-"""KL-LUCB, the yardstick: one agent, two pulls at a time, right when it says so."""
+"""KL-LUCB, the baseline for confident-top: one agent, two pulls at a time."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def test_a_tolerance_ends_it_earlier():
     assert run(arms, tolerance=0.2).pulls < run(arms).pulls
 
 
-def test_which_of_arms_that_tie_is_guessed_is_chance():
+def test_ties_are_guessed_at_random():
     arms = ConstantArms([0.5] * 3)
     guesses = [run(arms, max_horizon=20, seed=seed).top_indices[0] for seed in range(150)]
     assert np.bincount(guesses, minlength=3).min() > 20  # 50 are expected, 5 sigma
 
 
-def test_what_settles_nothing_costs_nothing_more():
+def test_if_all_arms_are_wanted_none_is_pulled():
     assert run(arms=ct.BernoulliArms([0.9, 0.1]), m=2).pulls == 0

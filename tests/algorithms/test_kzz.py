@@ -27,7 +27,7 @@ def test_arms_are_halved_while_above_one_and_then_none_is_left(n, sizes):
 
 
 def test_words_are_exactly_17540_for_588_arms_and_10_agents():
-    # 2 K |I_r| a round, but the first list is free: the authors count 23,420.
+    # 2 K |I_r| per round, but the first list is free: the authors count 23,420.
     result = run("kzz")
     assert result.words == 17_540
     assert result.ledger.words_by("direction") == {"up": 11_710, "down": 5_830}
@@ -39,22 +39,22 @@ def test_words_grow_linearly_with_the_agents_and_not_with_the_horizon():
     assert run("kzz", horizon=60_000).words == 17_540
 
 
-def test_balanced_pulls_take_about_twice_arms_plus_agents_words_a_round():
+def test_balanced_pulls_take_about_twice_arms_plus_agents_words_per_round():
     result = run("kzz-balanced")
-    for one in result.rounds[1:]:
-        assert 2 * one.live <= one.words <= 2 * (one.live + 10)
+    for round_ in result.rounds[1:]:
+        assert 2 * round_.live <= round_.words <= 2 * (round_.live + 10)
     assert result.algorithm == "kzz-balanced"
     assert result.time == pytest.approx(run("kzz").time)
     assert result.pulls_by_arm[0] is not None
 
 
 @given(n=st.integers(2, 300), agents=st.integers(1, 60), spare=st.integers(0, 10_000))
-def test_alpha_is_the_largest_for_which_the_time_as_dealt_fits(n, agents, spare):
+def test_alpha_is_the_largest_that_fits_into_the_horizon(n, agents, spare):
     problem = ct.Problem(n, 1, agents, 1)
     least = ct.KZZ().smallest_horizon(problem)
     problem = ct.Problem(n, 1, agents, least + spare)
 
-    def time(alpha):  # counted as it is dealt, agent by agent
+    def time(alpha):  # of the busiest agent
         total = 0
         for size in sizes_of(n)[:-1]:
             total += -(-size * (alpha // size) // agents)
@@ -71,9 +71,9 @@ def test_alpha_is_the_largest_for_which_the_time_as_dealt_fits(n, agents, spare)
 def test_the_busiest_agent_has_exactly_the_time_that_was_planned():
     result = run("kzz", agents=7, horizon=5_000)
     alpha = largest_alpha(ct.Problem(588, 1, 7, 5_000))
-    for one in result.rounds:
-        busiest = max(int(times.sum()) for times in round_robin_shares(one.live, alpha // one.live, 7))
-        assert one.time == busiest
+    for round_ in result.rounds:
+        busiest = max(int(times.sum()) for times in round_robin_shares(round_.live, alpha // round_.live, 7))
+        assert round_.time == busiest
 
 
 def test_nearly_the_whole_horizon_is_spent_and_never_more():

@@ -1,4 +1,4 @@
-"""Algorithms by name: known ones, unknown ones, and one's own."""
+"""Algorithms by name: built-in ones, unknown ones, and your own."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ NAMES = ["collab-top-iid", "collab-top-noniid", "kzz", "kzz-balanced", "uniform"
 ALL = ct.available_algorithms()
 
 
-def test_the_papers_algorithms_and_the_yardsticks_are_there():
+def test_the_papers_algorithms_and_the_baselines_are_registered():
     assert set(NAMES) <= set(ALL)
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_an_algorithm_reports_the_name_it_was_asked_for_by(name):
+def test_an_algorithm_reports_the_name_it_was_made_by(name):
     assert ct.make_algorithm(name).title == name
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_name_and_the_options_of_the_object_make_the_object_again(name):
-    made = ct.make_algorithm(name)
-    assert ct.make_algorithm(made.title, **made.options) == made
+    algorithm = ct.make_algorithm(name)
+    assert ct.make_algorithm(algorithm.title, **algorithm.options) == algorithm
 
 
 def test_an_unknown_name_is_an_error_that_lists_the_names():
@@ -42,15 +42,15 @@ def test_an_unknown_name_is_an_error_that_lists_the_names():
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("collab-top-iid", "speed is not an option of collab-top-iid: its options are schedule"),
         ("sar", "speed is not an option of sar: it has no options"),
         ("kzz-balanced", "speed is not an option of kzz-balanced: it has no options"),
     ],
 )
-def test_an_unknown_option_is_an_error_that_lists_the_options(name, said):
-    with pytest.raises(ct.InputError, match=said) as caught:
+def test_an_unknown_option_is_an_error_that_lists_the_options(name, message):
+    with pytest.raises(ct.InputError, match=message) as caught:
         ct.make_algorithm(name, speed="fast")
     assert caught.value.argument == "speed"
 
@@ -91,7 +91,7 @@ def test_options_are_those_of_the_class():
 
 @dataclass(frozen=True)
 class Patient(ct.Uniform):
-    """Somebody's own algorithm: uniform, but it does not start below a horizon of so many pulls an arm."""
+    """A user's own algorithm: uniform, with a larger smallest horizon."""
 
     name: ClassVar[str] = "patient"
     least: int = 10
@@ -100,7 +100,7 @@ class Patient(ct.Uniform):
         return self.least * problem.n
 
 
-def test_ones_own_class_works_as_it_is_and_under_a_name_after_one_line():
+def test_a_users_own_class_works_as_an_object_and_once_registered_by_name():
     arms = ct.BernoulliArms([0.9, 0.1])
     by_object = ct.identify(arms, 1, agents=2, horizon=100, algorithm=Patient(least=5), seed=1)
     ct.register_algorithm("patient", Patient)
@@ -128,13 +128,13 @@ def test_an_algorithm_needs_nothing_but_run():
     assert (result.words, result.pulls, result.time) == (0, 0, 0)
 
 
-def test_importing_the_package_takes_no_part_of_it_that_is_not_needed():
+def test_importing_the_package_does_not_import_matplotlib_or_polars():
     code = "import sys, collabtop; print('matplotlib' in sys.modules, 'polars' in sys.modules)"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said.split() == ["False", "False"]
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.split() == ["False", "False"]
 
 
-def test_all_chance_of_an_algorithm_is_the_generator_it_is_given():
+def test_all_randomness_of_an_algorithm_comes_from_its_generator():
     seen = []
 
     class Looks(ct.Uniform):

@@ -1,4 +1,4 @@
-"""The yardsticks for one agent: Successive Accepts and Rejects, and Sequential Halving."""
+"""The baselines for one agent: Successive Accepts and Rejects, and Sequential Halving."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def test_the_phases_together_stay_within_the_budget(n, spare):
     assert sum((n + 1 - k) * (so_far[k] - so_far[k - 1]) for k in range(1, n)) <= problem.horizon
 
 
-def test_sar_settles_one_arm_a_phase_and_at_the_end_the_last_two():
+def test_sar_settles_one_arm_per_phase_and_in_the_end_the_last_two():
     result = ct.identify(ConstantArms([0.125, 0.25, 0.5, 0.875, 1.0]), 2, agents=1, horizon=100, algorithm="sar")
-    settled = [sum(one.round == r for one in result.estimates) for r in range(len(result.rounds))]
+    settled = [sum(estimate.round == r for estimate in result.estimates) for r in range(len(result.rounds))]
     assert sum(settled) == 5
     assert settled[0] == 1
     assert result.top == [4, 3]
@@ -40,8 +40,8 @@ def test_sar_settles_one_arm_a_phase_and_at_the_end_the_last_two():
 def test_sequential_halving_spends_equally_and_keeps_the_better_half():
     arms = ConstantArms(np.arange(9) / 8)
     result = ct.identify(arms, 1, agents=1, horizon=1_000, algorithm="sequential-halving", seed=1)
-    assert [one.live for one in result.rounds] == [9, 5, 3, 2]
-    assert [one.pulls for one in result.rounds] == [live * (1_000 // (live * 4)) for live in (9, 5, 3, 2)]
+    assert [round_.live for round_ in result.rounds] == [9, 5, 3, 2]
+    assert [round_.pulls for round_ in result.rounds] == [live * (1_000 // (live * 4)) for live in (9, 5, 3, 2)]
     assert result.top == [8]
 
 

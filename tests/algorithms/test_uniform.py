@@ -19,10 +19,10 @@ def test_it_takes_k_n_words_and_one_round_trip(n, agents):
     assert result.time == 5 * n
 
 
-def test_it_takes_arms_that_differ_from_agent_to_agent():
+def test_it_accepts_arms_that_differ_between_agents():
     assert ct.identify(ConstantArms([[1.0, 0.0], [0.75, 0.75]]), 1, horizon=2, algorithm="uniform").top == [1]
 
 
-def test_a_horizon_below_one_pull_an_arm_is_refused():
+def test_a_horizon_below_one_pull_per_arm_is_refused():
     with pytest.raises(ct.HorizonError, match="horizon is 2, but 3 arms and 5 agents need at least 3 with uniform"):
         ct.identify(ct.BernoulliArms([0.1, 0.2, 0.3]), 1, agents=5, horizon=2, algorithm="uniform")

@@ -1,4 +1,4 @@
-"""What is true of every algorithm, whatever the arms: one law, one test, all algorithms."""
+"""Laws of all algorithms on all arms: one test per law."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OF_THE_PAPER = {
 }
 TITLES = {algorithm.title for algorithm in OF_THE_PAPER.values()}
 OTHERS = {name: ct.make_algorithm(name) for name in ct.available_algorithms() if name not in TITLES}
-EVERY = OF_THE_PAPER | OTHERS  # what is added to the catalogue is held to the same laws
+EVERY = OF_THE_PAPER | OTHERS  # algorithms added to the registry are tested as well
 every_algorithm = pytest.mark.parametrize("algorithm", EVERY.values(), ids=EVERY.keys())
 of_the_paper = pytest.mark.parametrize("algorithm", OF_THE_PAPER.values(), ids=OF_THE_PAPER.keys())
 
@@ -55,11 +55,11 @@ class Case:
     """How many different means there are at most: few make ties."""
     spare: int
     mixed: bool
-    """Whether arms differ from agent to agent, where the algorithm takes that."""
+    """Whether arms differ between agents, if the algorithm accepts that."""
     seed: int
 
     def setting(self, algorithm: ct.Algorithm) -> tuple[int, int]:
-        """The m and the number of agents nearest to the case's that the algorithm takes."""
+        """The m and the number of agents nearest to those of the case that the algorithm accepts."""
         agents = 1 if isinstance(algorithm, FOR_ONE_AGENT) else self.agents
         return 1 if isinstance(algorithm, ct.SequentialHalving) else self.m, agents
 
@@ -69,7 +69,7 @@ class Case:
         return ConstantArms(np.random.default_rng(self.seed).integers(0, self.levels + 1, shape) / 1024)
 
     def horizon(self, algorithm: ct.Algorithm) -> int:
-        # KL-LUCB goes to the limit where arms tie, two pulls at a time.
+        # KL-LUCB runs up to the limit if arms tie, two pulls at a time.
         spare = self.spare % 200 if isinstance(algorithm, ct.KLLUCB) else self.spare
         return smallest(algorithm, self.arms(algorithm), *self.setting(algorithm)) + spare
 
@@ -89,7 +89,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 def smallest(algorithm: ct.Algorithm, arms: ct.Arms, m: int, agents: int) -> int:
-    """The smallest horizon that works, as the error for a horizon of 1 says it."""
+    """The smallest horizon that works, from the error for a horizon of 1."""
     try:
         ct.identify(arms, m, agents=agents, horizon=1, algorithm=algorithm, seed=0)
     except ct.HorizonError as error:
@@ -154,17 +154,17 @@ def test_a_round_begins_with_exactly_the_planned_number_of_arms(algorithm: ct.Al
     horizon = case.horizon(algorithm)
     result = ct.identify(arms, m, agents=agents, horizon=horizon, algorithm=algorithm, seed=case.seed)
     planned = live_sizes(algorithm, case.n) if m < case.n else []
-    assert [one.live for one in result.rounds] == planned[: len(result.rounds)]
+    assert [round_.live for round_ in result.rounds] == planned[: len(result.rounds)]
     last = len(result.rounds) - 1
-    for one, after in zip(result.rounds[:-1], planned[1:], strict=False):
-        if one.phase == "shared":
-            assert sum(it.round == one.round for it in result.estimates) == one.live - after
-    if last >= 0 and result.rounds[last].phase == "shared":  # it settles all, in so far as anything was left
-        assert sum(it.round == last for it in result.estimates) == planned[last]
+    for round_, after in zip(result.rounds[:-1], planned[1:], strict=False):
+        if round_.phase == "shared":
+            assert sum(estimate.round == round_.round for estimate in result.estimates) == round_.live - after
+    if last >= 0 and result.rounds[last].phase == "shared":  # it settles all arms that are left
+        assert sum(estimate.round == last for estimate in result.estimates) == planned[last]
 
 
 @every_algorithm
-def test_a_run_is_repeated_by_what_its_result_says(algorithm: ct.Algorithm) -> None:
+def test_a_run_can_be_repeated_from_its_result(algorithm: ct.Algorithm) -> None:
     m, agents = (1, 1) if isinstance(algorithm, FOR_ONE_AGENT) else (3, 4)
     arms = ct.BernoulliArms(np.linspace(0.1, 0.9, 30))
     first = ct.identify(arms, m, agents=agents, horizon=2_000, algorithm=algorithm)
@@ -214,16 +214,16 @@ def test_the_same_seed_gives_the_same_run_in_a_second_process() -> None:
 
 
 @every_algorithm
-def test_every_algorithm_passes_the_check_that_is_shipped(algorithm: ct.Algorithm) -> None:
+def test_every_algorithm_passes_check_algorithm(algorithm: ct.Algorithm) -> None:
     check_algorithm(algorithm, seed=3)
 
 
-# A check that cannot fail is worth nothing. Each of these is `uniform` with one fault.
+# The check must be able to fail. Each of these is `uniform` with one fault.
 
 
 @dataclass(frozen=True)
 class Faulty(ct.Algorithm):
-    """Uniform, as it should be: what the faulty ones below are made of."""
+    """A correct `uniform`: the base of the faulty ones below."""
 
     name: ClassVar[str] = "faulty"
 
@@ -263,7 +263,7 @@ class PastTheHorizon(Faulty):
         return problem.horizon // problem.n + 1
 
 
-class ChanceFromElsewhere(Faulty):
+class RandomnessFromElsewhere(Faulty):
     def pick(self, means, problem, rng):
         return super().pick(means, problem, np.random.default_rng())
 
@@ -292,19 +292,19 @@ class ReportsPullsNeverMade(Faulty):
         coordinator.scoreboard.add(np.array([0]), np.zeros(1), 1)
 
 
-class NamesARoundThatNeverWas(Faulty):
+class NamesARoundThatDoesNotExist(Faulty):
     def run(self, coordinator, problem, rng):
         super().run(coordinator, problem, rng)
         board = coordinator.scoreboard
         board.reject(np.flatnonzero(board._verdicts == 0), round=1, phase="shared")
 
 
-class SaysMoreThanItPromises(Faulty):
+class SendsMoreWordsThanItsBound(Faulty):
     def most_words(self, problem):
         return problem.n * problem.agents - 1
 
 
-class AsksMoreOftenThanItPromises(Faulty):
+class TakesMoreRoundTripsThanItsBound(Faulty):
     def most_round_trips(self, problem):
         return 0
 
@@ -315,30 +315,30 @@ class IsWrongWithManyAgents(Faulty):
         return np.arange(problem.m) if problem.agents > problem.n else super().pick(means, problem, rng)
 
 
-def test_the_check_passes_the_faultless_one() -> None:
+def test_the_check_accepts_a_correct_algorithm() -> None:
     check_algorithm(Faulty())
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "message"),
     [
         (SecondBest, "are not the best"),
         (OneTooFew, "accepted 0 arms instead of 1"),
         (TheSameArmTwice, "instead of"),
         (PastTheHorizon, "horizon"),
-        (ChanceFromElsewhere, "the same seed gave another run"),
+        (RandomnessFromElsewhere, "the same seed gave another run"),
         (RemembersTheLastRun, "the same seed gave another run"),
         (TakesAnyHorizon, "broadcast"),  # no pulls, no means to add up
         (RefusesEverything, "refuses every"),
         (ReportsPullsNeverMade, "reported are"),
-        (NamesARoundThatNeverWas, "names no round"),
-        (SaysMoreThanItPromises, "words, .* at most"),
-        (AsksMoreOftenThanItPromises, "1 trips, 0 at most"),
+        (NamesARoundThatDoesNotExist, "names no round"),
+        (SendsMoreWordsThanItsBound, "words, .* at most"),
+        (TakesMoreRoundTripsThanItsBound, "1 trips, 0 at most"),
         (IsWrongWithManyAgents, "are not the best"),
     ],
 )
-def test_the_check_finds_the_fault(fault: type[Faulty], said: str) -> None:
-    with pytest.raises((AssertionError, ProtocolError, ValueError), match=said):
+def test_the_check_finds_the_fault(fault: type[Faulty], message: str) -> None:
+    with pytest.raises((AssertionError, ProtocolError, ValueError), match=message):
         check_algorithm(fault())
 
 
@@ -346,6 +346,6 @@ def test_the_check_finds_a_ledger_that_leaves_out_a_word(monkeypatch: pytest.Mon
     from collabtop.protocol import ledger
 
     right = ledger._array_cost
-    monkeypatch.setattr(ledger, "_array_cost", lambda *it: (right(*it)[0] - 1, right(*it)[1]))
+    monkeypatch.setattr(ledger, "_array_cost", lambda *arguments: (right(*arguments)[0] - 1, right(*arguments)[1]))
     with pytest.raises(AssertionError, match=r"ledger has .* words, the wire"):
         check_algorithm(ct.KZZ())

@@ -1,4 +1,4 @@
-"""CollabSearch is exact for every input, ends on every input, and says O(K log n) words."""
+"""CollabSearch is exact and ends on every input, and takes O(K log n) words."""
 
 from __future__ import annotations
 
@@ -43,28 +43,28 @@ class Holding(WireTeam):
 
 
 def check_search(team, rank):
-    """Search, and hold what comes out against `sorted`."""
-    found = team.search(rank)
-    everything = sorted(value for hand in team.hands for value in hand)
-    assert found.last == everything[rank - 1]
-    assert found.next == everything[rank]
-    assert sum(found.below) == rank
-    for hand, below in zip(team.hands, found.below, strict=True):
+    """Search, and compare the result with `sorted`."""
+    selection = team.search(rank)
+    ordered = sorted(value for hand in team.hands for value in hand)
+    assert selection.last == ordered[rank - 1]
+    assert selection.next == ordered[rank]
+    assert sum(selection.below) == rank
+    for hand, below in zip(team.hands, selection.below, strict=True):
         # All that is smaller is among them, nothing that is larger is; of equal ones as many as it takes.
-        assert bisect_left(hand, found.last) <= below <= bisect_right(hand, found.last)
+        assert bisect_left(hand, selection.last) <= below <= bisect_right(hand, selection.last)
     check_cost(team)
-    return found
+    return selection
 
 
 def most_words(total, holders):
     """The stated bound, by the reasoning of the code.
 
-    First each of the K holders is told the rank and shows at most 12 values: 13 words. If that does not
-    decide, each is told two bounds with their places (4), and tells its two places and at most 12 values
-    (14): 18 words a pass. Such a pass over N values, spread evenly with both ends, leaves hidden at most
+    First each of the K holders gets the rank and shows at most 12 values: 13 words. If that does not
+    decide, each gets two bounds with their positions (4), and sends its two positions and at most 12 values
+    (14): 18 words per pass. Such a pass over N values, spread evenly with both ends, leaves hidden at most
     (N - 2) / 11 of them on either side of the rank and a step of (N + 9) / 11 to the next value shown, so
     at most (4 N + 14) / 11 values remain for the next pass; and with 12 values or fewer all are shown.
-    Hence 2 + log(n / 11) / log(11 / 4) passes at most. A border among ties costs 3 words a holder more.
+    Hence 2 + log(n / 11) / log(11 / 4) passes at most. A border among ties costs 3 more words per holder.
     Altogether fewer than 34 K + 12.5 K log2 n words.
     """
     passes = 1 if total <= SHOWN else 2 + max(0, math.floor(math.log(total / 11, 11 / 4)))
@@ -82,7 +82,7 @@ def check_cost(team):
 
 
 values = st.one_of(st.integers(0, 3), st.integers(-5, 40), st.floats(0, 1), st.floats(allow_nan=False))
-hands = st.lists(st.lists(values, max_size=30), min_size=1, max_size=50).filter(lambda some: sum(map(len, some)) >= 2)
+hands = st.lists(st.lists(values, max_size=30), min_size=1, max_size=50).filter(lambda lists: sum(map(len, lists)) >= 2)
 
 
 @given(hands=hands, data=st.data())
@@ -124,9 +124,9 @@ def test_it_is_exact_and_cheap_however_the_values_are_dealt(hands, data):
 
 
 def test_the_papers_search_drops_the_answer_here_and_this_one_finds_it():
-    # Agents with {5, 10, 11} and {1, 2, 3, 20, 21, 22, 23}, rank 4: as printed, agent 1 is told to drop 5.
-    found = check_search(Holding([5, 10, 11], [1, 2, 3, 20, 21, 22, 23]), rank=4)
-    assert (found.last, found.next, found.below) == (5, 10, [1, 3])
+    # Agents with {5, 10, 11} and {1, 2, 3, 20, 21, 22, 23}, rank 4: as printed, agent 1 drops 5.
+    selection = check_search(Holding([5, 10, 11], [1, 2, 3, 20, 21, 22, 23]), rank=4)
+    assert (selection.last, selection.next, selection.below) == (5, 10, [1, 3])
 
 
 @pytest.mark.parametrize("hands", [([1, 2],), ([1, 2], []), ([], [1, 2], []), ([1], [2]), ([7, 7], [7, 7])])
@@ -147,13 +147,13 @@ def test_when_all_values_tie_any_of_them_may_be_below_but_exactly_as_many_as_ask
         check_search(Holding(*([0.5] * 10 for _ in range(4))), rank)
 
 
-def test_a_rank_that_everybody_knows_is_not_paid_for():
+def test_a_rank_that_agents_can_compute_costs_no_words():
     def words(known):
         team = Holding([1, 4], [2, 3])
         collab_search(team.coordinator, [2, 2], 2, np.random.default_rng(2), rank_is_known=known)
         return team.words
 
-    assert words(known=False) - words(known=True) == 2  # one word an agent
+    assert words(known=False) - words(known=True) == 2  # one word per agent
     sample = next(m for _, _, m in _crossed_by(Holding([1, 4], [2, 3]), 2) if isinstance(m, Sample))
     assert sample.free == ("total",)
 
@@ -169,7 +169,7 @@ def test_a_rank_without_values_on_both_sides_is_refused(rank):
         Holding([1, 2], [3, 4]).search(rank)
 
 
-def test_an_agent_that_shows_too_few_values_is_found_out():
+def test_an_agent_that_shows_too_few_values_is_detected():
     team = Holding([1, 2, 3], [4, 5, 6])
     team._members[1]._keys = team._members[1]._keys[:1]
     with pytest.raises((ProtocolError, IndexError)):
@@ -216,23 +216,23 @@ def test_a_window_is_only_narrowed_by_values_that_were_shown():
 
 
 @given(start=st.integers(0, 100), count=st.integers(0, 500))
-def test_the_places_shown_are_all_of_a_few_and_evenly_spread_over_many(start, count):
-    places = sampling.between(start, start + count)
-    assert len(places) == min(count, SHOWN)
+def test_the_positions_shown_are_all_of_a_few_and_evenly_spread_over_many(start, count):
+    positions = sampling.between(start, start + count)
+    assert len(positions) == min(count, SHOWN)
     if count:
-        assert (places[0], places[-1]) == (start, start + count - 1)
+        assert (positions[0], positions[-1]) == (start, start + count - 1)
     if count > 1:
-        steps = np.diff(places)
+        steps = np.diff(positions)
         assert steps.min() >= 1
         assert steps.max() <= math.ceil((count - 1) / (SHOWN - 1)) or count <= SHOWN
 
 
 @given(total=st.integers(2, 10_000), data=st.data())
-def test_the_first_places_shown_are_places_of_the_hand(total, data):
+def test_the_first_positions_shown_are_positions_of_the_hand(total, data):
     rank = data.draw(st.integers(1, total - 1))
     held = data.draw(st.integers(1, total))
-    places = sampling.around(rank, total, held)
-    assert 1 <= len(places) <= SHOWN
-    assert places[0] >= 0
-    assert places[-1] < held
-    assert (np.diff(places) >= 1).all()
+    positions = sampling.around(rank, total, held)
+    assert 1 <= len(positions) <= SHOWN
+    assert positions[0] >= 0
+    assert positions[-1] < held
+    assert (np.diff(positions) >= 1).all()

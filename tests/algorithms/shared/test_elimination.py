@@ -74,7 +74,7 @@ def test_smallest_marks_exactly_as_many_as_asked_for(values, data, seed):
 
 
 @pytest.mark.parametrize("count", [1, 4, 9])
-def test_which_of_equal_values_is_smallest_favours_no_position(count):
+def test_ties_for_the_smallest_values_favour_no_position(count):
     rng, runs = np.random.default_rng(11), 4_000
     chosen = sum(smallest(np.zeros(10), count, rng).astype(int) for _ in range(runs))
     # Positions of one draw are dependent (exactly `count` are chosen): divide by (n - 1) / n times (1 - p).
@@ -89,7 +89,7 @@ def test_when_all_arms_tie_no_position_is_accepted_rejected_or_kept_more_often(w
     counts = np.zeros(n)
     for _ in range(runs):
         counts[getattr(settle(np.arange(n), np.full(n, 0.5), to_accept=3, keep=6, rng=rng), what)] += 1
-    # Each position is there with some probability p, all alike; so the counts differ by chance only. The
+    # Each position is there with some probability p, all alike; so the counts differ only at random. The
     # number of one kind varies from run to run, which only makes the positions more alike than binomial.
     p = counts.mean() / runs
     assert ((counts - runs * p) ** 2 / (runs * p * (1 - p))).sum() < CHI_SQUARE[n - 1]

@@ -75,7 +75,7 @@ def test_no_agent_keeps_fewer_arms_than_is_safe_and_half_of_all_arms_at_most_are
 
 
 @given(problem=problems())
-def test_a_horizon_of_one_less_than_the_smallest_does_not_pay_for_one_pull_an_arm(problem):
+def test_a_horizon_of_one_less_than_the_smallest_does_not_suffice_for_one_pull_per_arm(problem):
     least = smallest_frugal_horizon(problem.n, problem.m, problem.agents, RISK)
     assert frugal_time(Problem(problem.n, problem.m, problem.agents, least)) <= least
     assert least >= -(-problem.n // problem.agents)

@@ -43,7 +43,7 @@ def test_there_are_as_many_rounds_as_the_paper_has(n):
 
 
 @pytest.mark.parametrize(("schedule", "smallest"), [("paper", 2), ("full", 2)])
-def test_four_arms_fifty_agents_and_one_step_are_refused_and_the_error_says_what_works(schedule, smallest):
+def test_four_arms_fifty_agents_and_one_step_are_refused_and_the_error_states_the_smallest_horizon(schedule, smallest):
     # Each of two rounds takes a step, however few pulls it has.
     arms = ConstantArms([0.1015625, 0.25, 0.5, 0.75])
     algorithm = ct.CollabTopIID(schedule=schedule)
@@ -64,16 +64,16 @@ def test_the_largest_hand_is_the_largest_of_any_balanced_partition(live, agents)
 
 def worst_time(schedule, problem):
     """The time a run takes if every round is as slow as hash and balance allow."""
-    made = SCHEDULES[schedule](problem)
-    for r, live in enumerate(made.sizes[:-1]):
+    plan = SCHEDULES[schedule](problem)
+    for r, live in enumerate(plan.sizes[:-1]):
         if live < 2:
             continue
         hand = largest_hand(live, problem.agents)
-        before = made.used
-        shared = made.shared(r)
+        before = plan.used
+        shared = plan.shared(r)
         if schedule == "paper":
-            made.used = max(made.used, before + shared * hand)
-    return made.used
+            plan.used = max(plan.used, before + shared * hand)
+    return plan.used
 
 
 @pytest.mark.parametrize("schedule", ["paper", "full"])
@@ -91,7 +91,7 @@ def test_time_is_never_above_the_horizon_even_in_the_worst_case(schedule, n, age
     spare=st.integers(0, 5_000),
     data=st.data(),
 )
-def test_the_full_schedule_never_passes_the_horizon_whatever_hands_it_meets(n, agents, spare, data):
+def test_the_full_schedule_never_passes_the_horizon_with_any_hands(n, agents, spare, data):
     horizon = FullSchedule.smallest_horizon(ct.Problem(n, 1, agents, 1)) + spare
     schedule = FullSchedule(ct.Problem(n, 1, agents, horizon))
     local = data.draw(st.integers(0, len(schedule.sizes) - 2), label="local rounds")
@@ -124,14 +124,14 @@ def test_the_paper_spends_a_quarter_of_the_horizon_and_full_nearly_all(schedule,
 
 
 @pytest.mark.parametrize(("schedule", "low", "high"), [("paper", 0.4, 0.6), ("full", 0.97, 1.0)])
-def test_the_same_for_arms_that_differ_from_agent_to_agent(schedule, low, high):
+def test_the_same_for_arms_that_differ_between_agents(schedule, low, high):
     arms = ct.HeterogeneousArms(np.random.default_rng(1).uniform(0.1, 0.9, (588, 3)))
     algorithm = ct.CollabTopNonIID(schedule=schedule)
     result = ct.identify(arms, 1, horizon=60_000, algorithm=algorithm, seed=1)
     assert low <= result.time / 60_000 <= high
 
 
-def test_the_smallest_that_works_is_looked_for_upwards():
+def test_the_smallest_horizon_that_works_is_searched_upwards():
     assert smallest_that(lambda horizon: horizon >= 7, start=0) == 7
     assert smallest_that(lambda horizon: horizon >= 7, start=9) == 9
 
