@@ -17,7 +17,10 @@ import numpy as np
 from playwright.sync_api import Browser, ViewportSize, sync_playwright
 
 import collabtop as ct
-from collabtop.watch.serve import page_in_thread, runs_in
+from collabtop.watch.serve import runs_in
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.support.page_server import page_in_thread
 
 LIVE = """
 import itertools, pathlib, sys, time

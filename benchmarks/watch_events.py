@@ -14,6 +14,7 @@ import argparse
 import multiprocessing
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -29,8 +30,11 @@ import collabtop as ct
 from collabtop.runlog.file import RunLog, read_log
 from collabtop.runlog.format import Exchange, Finished, Record, Rewards, Timestamp
 from collabtop.watch.runs import WatchedRun
-from collabtop.watch.serve import page_in_thread, runs_in
+from collabtop.watch.serve import runs_in
 from collabtop.watch.views import changes, view
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.support.page_server import page_in_thread
 
 EVENTS_PER_SECOND, READS_PER_SECOND, AGENTS, PULLS = 10, 5, 20, 20
 FRAMES = """async (seconds) => {

@@ -48,8 +48,7 @@ from collabtop.errors import (
     UnknownAlgorithmError,
 )
 from collabtop.planning.forecasts import Forecast, dry_run
-from collabtop.planning.plan_result import Plan
-from collabtop.planning.planner import plan
+from collabtop.planning.planner import Plan, plan
 from collabtop.problem import Problem, complexity, error_bound, gaps, speedup
 from collabtop.runs.identification import identify
 from collabtop.runs.result import Result

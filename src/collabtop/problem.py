@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collabtop.errors import InputError
-from collabtop.validation import wrong_value
+from collabtop.validation import whole_number, wrong_value
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -138,10 +138,8 @@ def error_bound(means: ArrayLike, m: int, agents: int, horizon: int) -> float:
     >>> error_bound([0.5, 0.9, 0.25], m=1, agents=10, horizon=10_000)
     2.3...e-08
     """
-    if agents < 1:
-        raise wrong_value("agents", agents, "at least 1 is needed")
-    if horizon < 1:
-        raise wrong_value("horizon", horizon, "at least 1 is needed")
+    whole_number("agents", agents, least=1)
+    whole_number("horizon", horizon, least=1)
     n = int(np.shape(means)[0])
     log = math.log2(2 * n)
     return min(1.0, 2 * n * log * math.exp(-horizon * agents / (128 * complexity(means, m) * log)))

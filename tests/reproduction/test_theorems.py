@@ -6,18 +6,18 @@ import msgspec
 import pytest
 
 import collabtop as ct
-from collabtop.reproduction.bounds import (
-    bound_horizon,
-    corollary_bound,
-    corollary_holds_from,
-    printed_special_arm_wins_from,
-)
 from collabtop.reproduction.evidence import (
     FULL,
     PRINTED,
     UNIFORM,
     Crossed,
     Disjointness,
+)
+from collabtop.reproduction.theorem_studies import (
+    bound_horizon,
+    corollary_bound,
+    corollary_holds_from,
+    printed_special_arm_wins_from,
 )
 from collabtop.reproduction.theorems import t1, t3, t4, t5, theorem_statements
 from collabtop.stats import Crossing

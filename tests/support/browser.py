@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from collabtop.watch.serve import page_in_thread, runs_in
+from collabtop.watch.serve import runs_in
+from tests.support.page_server import page_in_thread
 
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 

@@ -9,8 +9,17 @@ import grpc
 import grpc.aio
 
 from collabtop.arms.event_loop import EventLoopThread
-from collabtop.teams.sites.frames import Answer, Ask, Joiner, encode, pieces, read_from_coordinator, read_from_site
-from collabtop.teams.sites.port import METHOD, SERVICE
+from collabtop.teams.sites.frames import (
+    METHOD,
+    SERVICE,
+    Answer,
+    Ask,
+    Joiner,
+    encode,
+    pieces,
+    read_from_coordinator,
+    read_from_site,
+)
 from collabtop.teams.sites.tls import read_files
 
 

@@ -9,8 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 
-from collabtop.teams.sites.frames import Hello, Joiner, encode, pieces, read_from_coordinator, read_from_site
-from collabtop.teams.sites.port import METHOD, SERVICE
+from collabtop.teams.sites.frames import (
+    METHOD,
+    SERVICE,
+    Hello,
+    Joiner,
+    encode,
+    pieces,
+    read_from_coordinator,
+    read_from_site,
+)
 from collabtop.teams.sites.tls import read_files
 
 

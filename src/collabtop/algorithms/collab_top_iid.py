@@ -16,8 +16,9 @@ from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import AgentsGoneError
 from collabtop.problem import Problem, error_bound
 from collabtop.protocol import hashing
+from collabtop.protocol import messages as msg
 from collabtop.protocol.hashing import draw_coefficients
-from collabtop.protocol.messages import Accepted, Border, Cut, Deal, Hand, HandOver, Held, Ints, PullHand
+from collabtop.protocol.messages import Ints
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class CollabTopIID(Algorithm):
         live, r, to_accept = np.arange(problem.n), 0, problem.m  # I_0, m_0
         coefficients = draw_coefficients(problem.n, rng)  # of the hash h
         try:
-            hands = [held.size for held in coordinator.ask_all(Deal(coefficients), Held)]  # |I_0^k|
+            hands = [held.size for held in coordinator.ask_all(msg.Deal(coefficients), msg.Held)]  # |I_0^k|
             while 0 < to_accept < sizes[r] and balanced(hands):
                 coordinator.begin_round("local", live=sizes[r])
                 hands, accepted = local_elim(coordinator, schedule, r, hands, to_accept, rng)
@@ -104,12 +105,12 @@ def local_elim(
     Returns the sizes of the hands after the round, |I_{r+1}^k|, and the number of arms accepted in it, |A_r|.
     """
     pulls = schedule.local(r, hands)  # T_{r+1} - T_r
-    coordinator.tell_all(PullHand(pulls, free=("times",) if schedule.predetermined else ()))
+    coordinator.tell_all(msg.PullHand(pulls, free=("times",) if schedule.predetermined else ()))
     # Of the two values at the border, the lower is the mean of sigma_r(m_r + 1), the upper that of sigma_r(m_r).
     border = collab_search(coordinator, hands, sum(hands) - to_accept, rng, rank_is_known=r == 0)
     coordinator.tell(
         {
-            agent: Border(upper=border.next, lower=border.last, top=held - below)
+            agent: msg.Border(upper=border.next, lower=border.last, top=held - below)
             for agent, (held, below) in enumerate(zip(hands, border.below, strict=True))
         }
     )
@@ -118,14 +119,14 @@ def local_elim(
         hands = collab_search(coordinator, hands, keep, rng, rank_is_known=True).below
     else:
         hands = [0] * len(hands)
-    answers = coordinator.ask({agent: Cut(size) for agent, size in enumerate(hands)}, Accepted)
+    answers = coordinator.ask({agent: msg.Cut(size) for agent, size in enumerate(hands)}, msg.Accepted)
     return hands, sum(answer.count for answer in answers.values())
 
 
 def hand_over(coordinator: Coordinator, schedule: Schedule, *, open_arms: bool) -> Ints:
     """Lines 9 and 10 of algorithm 1: agents send Q_r^k and, if `open_arms`, I_r^k, with their means; returns I_r."""
-    question = HandOver(open_arms, schedule.used, free=("used",) if schedule.predetermined else ())
-    hands = coordinator.ask_all(question, Hand)
+    question = msg.HandOver(open_arms, schedule.used, free=("used",) if schedule.predetermined else ())
+    hands = coordinator.ask_all(question, msg.Hand)
     board, pulls = coordinator.scoreboard, schedule.pulls_so_far
     live = np.concatenate([hand.arms for hand in hands])
     board.add(live, np.concatenate([hand.means for hand in hands]) * pulls, pulls)

@@ -134,11 +134,7 @@ class ConfidentTop(_Race):
 
 @dataclass(frozen=True)
 class ConfidentTopNonIID(_Race):
-    """`ConfidentTop` for non-IID arms: all agents pull all open arms.
-
-    Args:
-        confidence: the required probability that the answer is right (1 - delta).
-        tolerance: arms that are at most this much worse than the m-th best also count as right (epsilon).
+    """`ConfidentTop`, with its options, for non-IID arms: all agents pull all open arms.
 
     >>> import collabtop as ct
     >>> arms = ct.HeterogeneousArms([[0.9, 0.1], [0.6, 0.9], [0.2, 0.2]])

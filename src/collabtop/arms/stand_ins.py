@@ -34,8 +34,8 @@ class NoiselessArms(SimulatedArms):
 
 
 class UnpullableArms(Arms):
-    """Arms that only have a number and labels, for a plan or a run whose rewards are logged."""
+    """Arms that cannot be pulled here: only their number and labels are known."""
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Raise `ProtocolError`."""
-        raise ProtocolError("these arms only stand in for others and cannot be pulled")
+        raise ProtocolError("these arms cannot be pulled here (remote arms are pulled by their sites: use a SitesTeam)")

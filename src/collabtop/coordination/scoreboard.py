@@ -130,9 +130,6 @@ class Scoreboard:
         self._phase_names: list[str | None] = [None]
         self._guesses: frozenset[int] = frozenset()
 
-    def __len__(self) -> int:
-        return len(self._sums)
-
     def add(self, arms: Ints, sums: Reals, pulls: int) -> None:
         """Add `pulls` more pulls of each of these arms, with the sums of their rewards."""
         self._sums[arms] += np.rint(sums / _GRID) * _GRID

@@ -3,10 +3,10 @@
 import math
 
 from collabtop.problem import error_bound
-from collabtop.reproduction.bounds import bound_horizon, corollary_holds_from, printed_special_arm_wins_from
 from collabtop.reproduction.evidence import PRINTED, Evidence, Line, paper_name
 from collabtop.reproduction.experiments import AGENTS, IID
 from collabtop.reproduction.growth_verdict import t2
+from collabtop.reproduction.theorem_studies import bound_horizon, corollary_holds_from, printed_special_arm_wins_from
 from collabtop.reproduction.verdicts import Statement, Verdict, all_of, within
 from collabtop.stats import Crossing, wilson_interval
 from collabtop.studies.table import PointSummary

@@ -28,13 +28,9 @@ _SECONDS_BETWEEN_TIMESTAMPS = 1.0
 
 
 class RunLog:
-    """A log that is open for writing.
+    """A log that is open for writing. If `private`, a new file is readable by its owner only.
 
-    Args:
-        path: the file.
-        private: whether a new file is readable by its owner only.
-        name: what errors call the log.
-        advice: what an error about a failed write recommends.
+    Errors call the log by its `name`, and recommend `advice` when a write has failed.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "run.ctlog"

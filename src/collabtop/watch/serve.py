@@ -4,8 +4,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -15,8 +14,6 @@ from collabtop.errors import FileError, InputError, reason
 from collabtop.watch.auth import is_loopback
 from collabtop.watch.runs import Runs
 from collabtop.watch.server import PageServer
-
-_SECONDS_TO_START = 10.0
 
 
 class Page:
@@ -69,25 +66,6 @@ class Page:
         while not self._uvicorn.should_exit and is_needed():
             time.sleep(0.5)
         self.stop()
-
-
-@contextmanager
-def page_in_thread(runs: Runs, *, host: str = "127.0.0.1", token: str | None = None) -> Iterator[Page]:
-    """A page served by a thread of this process, only for logs of other processes and of runs that have ended.
-
-    Reading a log that this process is writing would release its lock (see `runlog.file.is_in_use`).
-    """
-    page = Page(runs, host=host, token=token)
-    thread = threading.Thread(target=page.serve, daemon=True)
-    thread.start()
-    deadline = time.monotonic() + _SECONDS_TO_START
-    while not page._uvicorn.started and time.monotonic() < deadline:
-        time.sleep(0.01)
-    try:
-        yield page
-    finally:
-        page.stop()
-        thread.join()
 
 
 def runs_in(sources: Sequence[str | PathLike[str]]) -> Runs:

@@ -18,20 +18,9 @@ import numpy as np
 
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import ProtocolError
+from collabtop.protocol import messages as msg
 from collabtop.protocol import sampling
-from collabtop.protocol.messages import (
-    TIES_AFTER,
-    TIES_BEFORE,
-    CountTies,
-    Ints,
-    Message,
-    Narrow,
-    Reals,
-    Sample,
-    Tied,
-    Values,
-    Window,
-)
+from collabtop.protocol.messages import Ints, Message, Reals
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -57,13 +46,13 @@ def collab_search(
     if not 1 <= rank < total:
         raise ProtocolError(f"rank {rank} of {total} values has no value on both sides")
     holders = [agent for agent, count in enumerate(held) if count]
-    question = Sample(rank, total, free=("rank", "total") if rank_is_known else ("total",))
-    answers = coordinator.ask(dict.fromkeys(holders, question), Values)
+    question = msg.Sample(rank, total, free=("rank", "total") if rank_is_known else ("total",))
+    answers = coordinator.ask(dict.fromkeys(holders, question), msg.Values)
     starts, stops = [0] * len(holders), [held[agent] for agent in holders]
     positions = [sampling.around(rank, total, count) for count in stops]
     shown = _ShownValues(rank, starts, stops, positions, [answer.values for answer in answers.values()])
     while not shown.is_complete:
-        windows = coordinator.ask(dict(zip(holders, shown.narrower_windows(), strict=True)), Window)
+        windows = coordinator.ask(dict(zip(holders, shown.narrower_windows(), strict=True)), msg.Window)
         starts, stops = [w.start for w in windows.values()], [w.stop for w in windows.values()]
         positions = [sampling.between(start, stop) for start, stop in zip(starts, stops, strict=True)]
         shown = _ShownValues(rank, starts, stops, positions, [window.values for window in windows.values()])
@@ -80,7 +69,7 @@ def _share_ties(
     coordinator: Coordinator, holders: list[int], value: float, rank: int, rng: np.random.Generator
 ) -> list[int]:
     """Choose at random which of the equal values at the border belong to the smallest `rank`: how many per holder."""
-    ties = coordinator.ask(dict.fromkeys(holders, CountTies(value)), Tied)
+    ties = coordinator.ask(dict.fromkeys(holders, msg.CountTies(value)), msg.Tied)
     smaller, equal = np.array([(tied.below, tied.equal) for tied in ties.values()]).T
     chosen = rng.multivariate_hypergeometric(equal, rank - int(smaller.sum()))
     cuts: list[int] = (smaller + chosen).tolist()
@@ -140,14 +129,14 @@ class _ShownValues:
         """For each holder, the question for its values after the one at `low` and up to the one at `high`."""
         lows = self._bounds(self._low, -math.inf, self._starts)
         highs = self._bounds(self._high, math.inf, self._stops)
-        return [Narrow(*low, *high) for low, high in zip(lows, highs, strict=True)]
+        return [msg.Narrow(*low, *high) for low, high in zip(lows, highs, strict=True)]
 
     def _bounds(self, index: int, open_end: float, window_ends: Ints) -> list[tuple[float, int]]:
         """The value shown at `index` as a bound for each holder, and where the holder's own equal values belong."""
         if not 0 <= index < len(self._value):
             return [(open_end, end) for end in window_ends.tolist()]
         owner, value = int(self._holder[index]), float(self._value[index])
-        bounds = [(value, TIES_BEFORE)] * owner + [(value, TIES_AFTER)] * (len(window_ends) - owner)
+        bounds = [(value, msg.TIES_BEFORE)] * owner + [(value, msg.TIES_AFTER)] * (len(window_ends) - owner)
         bounds[owner] = value, int(self._position[index]) + 1
         return bounds
 

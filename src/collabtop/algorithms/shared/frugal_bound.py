@@ -18,7 +18,7 @@ from collabtop.errors import InputError
 from collabtop.problem import Problem, as_means, gaps
 from collabtop.protocol.messages import Reals
 from collabtop.stats import hypergeometric_tail
-from collabtop.validation import wrong_value
+from collabtop.validation import whole_number, wrong_value
 
 
 def frugal_error_bound(means: ArrayLike, m: int, agents: int, horizon: int, risk: float = 0.001) -> float:
@@ -42,8 +42,7 @@ def frugal_error_bound(means: ArrayLike, m: int, agents: int, horizon: int, risk
         )
     n = len(values)
     delta = np.sort(gaps(values, m))  # validates m
-    if agents < 1:
-        raise wrong_value("agents", agents, "at least 1 is needed")
+    whole_number("agents", agents, least=1)
     if not 0 < risk < 1:
         raise wrong_value("risk", risk, "a probability between 0 and 1 is needed")
     problem = Problem(n, m, agents, horizon)
@@ -72,8 +71,7 @@ def frugal_noniid_error_bound(means: ArrayLike, m: int, agents: int, horizon: in
     """
     delta = np.sort(gaps(means, m))  # validates means and m
     n = len(delta)
-    if agents < 1:
-        raise wrong_value("agents", agents, "at least 1 is needed")
+    whole_number("agents", agents, least=1)
     if not 0 <= coarseness < 1:
         raise wrong_value("coarseness", coarseness, "a share of at least 0 and below 1 is needed")
     problem = Problem(n, m, agents, horizon).inner

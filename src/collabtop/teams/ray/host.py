@@ -16,18 +16,10 @@ from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.setup import Setup
 from collabtop.runlog.format import Rewards, Sums
 from collabtop.teams.ray.cluster import add_folders
+from collabtop.teams.remote import host_messages
 from collabtop.teams.remote.envelope import open_shared, seal_reply
 from collabtop.teams.remote.history import digest_of
-from collabtop.teams.remote.host_messages import (
-    AgentsRestored,
-    Answers,
-    Fault,
-    Heartbeat,
-    RestoreAgents,
-    fault_of,
-    from_bytes,
-    to_bytes,
-)
+from collabtop.teams.remote.host_messages import from_bytes, to_bytes
 from collabtop.teams.remote.reports import ReportBuffer, ReportOptions
 
 _Result = TypeVar("_Result")
@@ -77,7 +69,7 @@ class AgentHost:
 
     def restore(self, data: bytes) -> bytes:
         """Create agents; those that were lost answer their earlier requests again."""
-        message = from_bytes(data, RestoreAgents)
+        message = from_bytes(data, host_messages.RestoreAgents)
         records: dict[int, list[Rewards | Sums]] = {agent: [] for agent, _ in message.agents}
         for record in message.records:
             records[record.agent].append(record)
@@ -85,14 +77,14 @@ class AgentHost:
         for _, request in open_shared(message.requests):
             requests[request.agent].append(request)
         digests: dict[int, list[bytes]] = {}
-        faults: list[Fault] = []
+        faults: list[host_messages.Fault] = []
         for agent, epoch in message.agents:
             try:
                 digests[agent] = self._restore_agent(agent, epoch, requests[agent], records[agent])
             except BaseException as error:  # the coordinator has to know of any error
-                faults.append(fault_of(agent, error))
+                faults.append(host_messages.fault_of(agent, error))
         number, items = self._reports.drain()
-        return to_bytes(AgentsRestored(number, digests, faults, items))
+        return to_bytes(host_messages.AgentsRestored(number, digests, faults, items))
 
     def _restore_agent(
         self, number: int, epoch: int, requests: list[Request], records: list[Rewards | Sums]
@@ -113,14 +105,14 @@ class AgentHost:
                 forgotten.append(request.agent)
         results = self._map(self._reply, present)
         replies = [seal_reply(reply, self._members[reply.agent][0]) for reply in results if isinstance(reply, Reply)]
-        faults = [fault for fault in results if isinstance(fault, Fault)]
+        faults = [fault for fault in results if isinstance(fault, host_messages.Fault)]
         number, items = self._reports.drain()
-        return to_bytes(Answers(number, replies, faults, forgotten, items))
+        return to_bytes(host_messages.Answers(number, replies, faults, forgotten, items))
 
     def heartbeat(self) -> bytes:
         """Report that this process is alive, and what was drawn since the last report."""
         number, items = self._reports.drain()
-        return to_bytes(Heartbeat(number, self._failing.is_set(), items))
+        return to_bytes(host_messages.Heartbeat(number, self._failing.is_set(), items))
 
     def halt(self) -> None:
         """Let every agent stop after its current pull."""
@@ -143,11 +135,11 @@ class AgentHost:
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _reply(self, request: Request) -> Reply | Fault:
+    def _reply(self, request: Request) -> Reply | host_messages.Fault:
         try:
             return self._members[request.agent][1].answer(request)
         except BaseException as error:  # the coordinator has to know of any error
-            fault = fault_of(request.agent, error)
+            fault = host_messages.fault_of(request.agent, error)
             if not fault.is_halt:
                 self._failing.set()
                 self.halt()

@@ -15,20 +15,13 @@ from collabtop.errors import AgentLostError, ProtocolError
 from collabtop.protocol import wire
 from collabtop.protocol.ledger import TransportStats
 from collabtop.runlog.format import AgentState
+from collabtop.teams.remote import host_messages
 from collabtop.teams.remote.envelope import SealedReply, pack_shared
 from collabtop.teams.remote.history import AgentHistory
-from collabtop.teams.remote.host_messages import (
-    AgentsRestored,
-    Answers,
-    Fault,
-    Heartbeat,
-    RestoreAgents,
-    from_bytes,
-    to_bytes,
-)
+from collabtop.teams.remote.host_messages import from_bytes, to_bytes
 from collabtop.teams.remote.reports import ReportSink
 
-HostMessage = AgentsRestored | Answers | Heartbeat
+HostMessage = host_messages.AgentsRestored | host_messages.Answers | host_messages.Heartbeat
 
 _GRACE = 1.0
 """Seconds that current pulls get to finish when the run is stopped."""
@@ -112,7 +105,7 @@ class HostPool:
         self._note_status = note_status
         self._away: set[int] = set()  # agents of lost hosts that are not rebuilt yet
         self._replies: dict[int, SealedReply] = {}
-        self._faults: list[Fault] = []
+        self._faults: list[host_messages.Fault] = []
         self._losses: Counter[int] = Counter()
         self._stopping = False
         self._lost_while_stopping: AgentLostError | None = None
@@ -195,13 +188,17 @@ class HostPool:
     def _receive(self, host: Host, ready: list[Any]) -> None:
         for ref in [ref for ref in host.pending() if ref in ready]:
             if ref == host.heartbeat:
-                message: HostMessage = from_bytes(self._fetch(ref), Heartbeat)
+                message: HostMessage = from_bytes(self._fetch(ref), host_messages.Heartbeat)
                 agents: list[int] = []
                 host.heartbeat, host.since = None, monotonic()
             else:
                 method, agents = host.calls.pop(ref)
                 data = self._fetch(ref)
-                message = from_bytes(data, Answers) if method == "answer" else from_bytes(data, AgentsRestored)
+                message = (
+                    from_bytes(data, host_messages.Answers)
+                    if method == "answer"
+                    else from_bytes(data, host_messages.AgentsRestored)
+                )
             host.arrived[message.number] = message, agents
             if message.number <= host.processed:  # the numbering has started again
                 raise _HostLost("its host has lost its state")
@@ -236,12 +233,12 @@ class HostPool:
 
     def _process(self, host: Host, message: HostMessage, agents: list[int]) -> None:
         self._reports.take(message.items)
-        if isinstance(message, Heartbeat):
+        if isinstance(message, host_messages.Heartbeat):
             if message.is_failing:
                 self._stop()
             return
         self._faults += message.faults
-        if isinstance(message, Answers):
+        if isinstance(message, host_messages.Answers):
             if message.forgotten:
                 raise _HostLost("its host has lost its state")
             for reply in message.replies:
@@ -249,7 +246,7 @@ class HostPool:
                 self._replies[reply.agent] = reply
         if self._faults:
             self._stop()
-        elif isinstance(message, AgentsRestored) and not self._stopping:
+        elif isinstance(message, host_messages.AgentsRestored) and not self._stopping:
             for agent in agents:
                 self._history.check(agent, message.digests[agent])
             self._note_status(self._away & set(agents), "here")
@@ -305,7 +302,7 @@ class HostPool:
             requests = pack_shared([request for agent in share for request in self._history.answered_requests(agent)])
             records = [record for agent in share for record in self._reports.records[agent]]
             epochs = [(agent, self._history.epochs[agent]) for agent in share]
-            data = to_bytes(RestoreAgents(epochs, requests, records))
+            data = to_bytes(host_messages.RestoreAgents(epochs, requests, records))
             self._transport.bytes += len(data)
             host.call("restore", data, share)
 

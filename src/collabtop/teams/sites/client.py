@@ -20,7 +20,6 @@ from collabtop.teams.sites import frames, tls
 from collabtop.teams.sites.audit import Audit
 from collabtop.teams.sites.journal import Journal, JournalledAgent
 from collabtop.teams.sites.min_batch import SmallBatchError, rehearsed_smallest_batch
-from collabtop.teams.sites.port import METHOD, SERVICE
 from collabtop.teams.sites.team import labels_fingerprint
 from collabtop.teams.threads import AgentThread
 
@@ -115,7 +114,7 @@ class SiteClient:
         credentials = grpc.ssl_channel_credentials(self._files.authority, self._files.key, self._files.certificate)
         options = tls.client_options(self._keepalive)
         async with grpc.aio.secure_channel(self._address, credentials, options=options) as channel:
-            call = channel.stream_stream(f"/{SERVICE}/{METHOD}")()
+            call = channel.stream_stream(f"/{frames.SERVICE}/{frames.METHOD}")()
             try:
                 return await self._take_part(call, process)
             except _BROKEN as error:

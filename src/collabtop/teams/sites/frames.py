@@ -29,6 +29,8 @@ from collabtop.protocol.setup import Setup
 from collabtop.teams.remote.envelope import SealedReply, SealedRequest
 from collabtop.validation import wrong_value
 
+SERVICE, METHOD = "collabtop.Sites", "Join"
+"""The gRPC method that a site calls."""
 VERSION = 1
 
 RunId = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{32}\Z")]

@@ -1,11 +1,16 @@
 """The coordinator's server: sends requests to the connected sites, waits for the others, and checks every answer."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
+
+import grpc
+import grpc.aio
 
 from collabtop.errors import ProtocolError, PullError, SiteError
 from collabtop.events import OnEvent, SiteChanged
@@ -15,8 +20,8 @@ from collabtop.teams.remote.envelope import seal_requests
 from collabtop.teams.sites import frames, tls
 from collabtop.teams.sites.connections import Pending, RunOffer, Session, SiteSlot, SiteTimeouts, read_frame
 from collabtop.teams.sites.handshake import Handshake, Rejected, why_declined
-from collabtop.teams.sites.port import Port
 from collabtop.teams.sites.validation import PublicState
+from collabtop.validation import wrong_value
 
 log = logging.getLogger("collabtop.sites")
 
@@ -25,6 +30,50 @@ _RECONNECT_PENALTY = 1.0
 """Seconds of `answer_within` that a reconnect uses up, so that a site cannot extend its time by reconnecting."""
 _FINISH_SECONDS = 30.0
 """The longest wait for disconnected sites at the end of a run; a site tries to reconnect every five seconds."""
+
+
+_CLOSE_SECONDS = 2.0
+
+
+class Port:
+    """A port of this machine, secured with mutual TLS. It lives on one event loop."""
+
+    def __init__(self, listen: str, files: tls.Files, keepalive: float, sites: int) -> None:
+        self._opened = False
+        most_calls = 16 + 4 * sites
+        self._server = grpc.aio.server(options=tls.server_options(keepalive), maximum_concurrent_rpcs=most_calls)
+        credentials = grpc.ssl_server_credentials(
+            [(files.key, files.certificate)], root_certificates=files.authority, require_client_auth=True
+        )
+        try:
+            self.number: int = self._server.add_secure_port(listen, credentials)
+        except RuntimeError:
+            raise wrong_value("listen", listen, "that address cannot be used: is the port in use?") from None
+
+    @classmethod
+    async def bind(cls, listen: str, files: tls.Files, keepalive: float, sites: int) -> Port:
+        """Bind the port on the running event loop; sites that connect wait until it is opened."""
+        return cls(listen, files, keepalive, sites)
+
+    async def open(self, serve: Callable[[Any, Any], Awaitable[None]]) -> None:
+        """Accept peers: call `serve` for each one with a valid certificate."""
+        handler = grpc.stream_stream_rpc_method_handler(serve)
+        self._server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(frames.SERVICE, {frames.METHOD: handler}),)
+        )
+        await self._server.start()
+        self._opened = True
+
+    async def close(self) -> None:
+        """Disconnect all peers and release the port."""
+        if not self._opened:
+            await self._server.start()  # a server that was never started cannot be stopped, and would keep the port
+        await self._server.stop(grace=0.2)
+        # gRPC's tasks for its calls outlive stop(), and it prints a traceback for each one that is cancelled when the
+        # loop is closed. They cannot be listed, but the loop serves only this port, so wait for all of its tasks.
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:
+            await asyncio.wait(others, timeout=_CLOSE_SECONDS)
 
 
 class SiteServer:

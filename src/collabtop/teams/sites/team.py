@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import msgspec
 
-from collabtop.arms import Arms, Draws
-from collabtop.arms.base import Ints, Reals
+from collabtop.arms import Arms
 from collabtop.arms.event_loop import EventLoopThread
+from collabtop.arms.stand_ins import UnpullableArms
 from collabtop.coordination.team import Team
-from collabtop.errors import FileError, InputError, ProtocolError
+from collabtop.errors import FileError, InputError
 from collabtop.events import Event, Listening, OnEvent, SiteChanged
 from collabtop.protocol.ledger import TransportStats
 from collabtop.protocol.messages import Reply, Request
@@ -29,11 +29,10 @@ from collabtop.teams.sites.validation import PublicState
 from collabtop.validation import positive_number, require, whole_number, wrong_value
 
 if TYPE_CHECKING:  # they need an extra
-    from collabtop.teams.sites.port import Port
-    from collabtop.teams.sites.server import SiteServer
+    from collabtop.teams.sites.server import Port, SiteServer
 
 
-class RemoteArms(Arms):
+class RemoteArms(UnpullableArms):
     """Arms that only remote sites can pull. The coordinator knows their number and, optionally, their labels.
 
     Args:
@@ -44,13 +43,6 @@ class RemoteArms(Arms):
     >>> RemoteArms(588).n
     588
     """
-
-    def __init__(self, n: int, *, labels: Sequence[str] | None = None, agents: int | None = None) -> None:
-        super().__init__(n, labels=labels, agents=agents)
-
-    def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
-        """Raise `ProtocolError`: the coordinator cannot pull these arms."""
-        raise ProtocolError("remote arms can only be pulled by their sites: use a SitesTeam")
 
 
 class SitesTeam(Team):
@@ -135,7 +127,7 @@ class SitesTeam(Team):
 
     def _bind_port(self) -> Port:
         """Bind the port once, whichever thread is first: the run and its sites may start at the same time."""
-        from collabtop.teams.sites.port import Port
+        from collabtop.teams.sites.server import Port
 
         with self._binding:
             if self._port is None:
