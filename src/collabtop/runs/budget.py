@@ -7,7 +7,6 @@ from itertools import accumulate
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.arms import Arms
@@ -88,8 +87,3 @@ def horizon_for(algorithm: Algorithm, problem: Problem, budget: float, costs: Se
     while most(high) <= budget and high < _FAR:
         low, high = high, 2 * high
     return bisect_left(range(high), True, lo=low + 1, key=lambda horizon: most(horizon) > budget) - 1
-
-
-def spent_on(pulls: Sequence[int] | None, costs: Sequence[float]) -> float | None:
-    """The cost of these pulls."""
-    return None if pulls is None else float(np.dot(pulls, costs))

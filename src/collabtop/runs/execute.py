@@ -4,6 +4,8 @@ from contextlib import ExitStack, closing
 from functools import partial
 from os import PathLike
 
+import numpy as np
+
 from collabtop.algorithms.registry import algorithms_where
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import SettingError
@@ -11,7 +13,7 @@ from collabtop.events import OnEvent, RunEnded, RunStarted
 from collabtop.runlog.file import RunLog
 from collabtop.runlog.format import Finished, Header
 from collabtop.runlog.recorder import RewardRecorder
-from collabtop.runs.budget import Spending, spent_on, worst_case
+from collabtop.runs.budget import Spending, worst_case
 from collabtop.runs.checkpoint import make_header, open_checkpoint
 from collabtop.runs.progress import progress_display
 from collabtop.runs.result import Observed, Result, observed_of
@@ -83,9 +85,8 @@ def _build_result(spec: RunSpec, header: Header, coordinator: Coordinator, recor
 def _spending(spec: RunSpec, observed: Observed | None) -> Spending:
     assert spec.budget is not None
     assert spec.costs is not None
-    pulls = None if observed is None else observed.pulls.tolist()
-    most = worst_case(spec.algorithm, spec.problem.inner, spec.costs)
-    return Spending(spec.budget, most, spent_on(pulls, spec.costs))
+    spent = None if observed is None else float(observed.pulls @ np.asarray(spec.costs))
+    return Spending(spec.budget, worst_case(spec.algorithm, spec.problem.inner, spec.costs), spent)
 
 
 def _publish_answer(log: RunLog | None, recorder: RewardRecorder, result: Result) -> None:
