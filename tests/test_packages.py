@@ -40,7 +40,7 @@ ORDER = [
 """Every package and top-level module, highest first: each imports only those after it."""
 
 FRONT = {"__init__", "__main__", "extending"}
-"""What only names things of the packages for those outside; no package imports them."""
+"""What only names things of the packages for those outside. Only the command line imports the public names."""
 
 EXCEPTION = ("runs.result", "display")
 """`Result.table()` and `Result.plot()` ask the display package lazily, when they are called."""
@@ -48,6 +48,8 @@ EXCEPTION = ("runs.result", "display")
 
 def package_of(module: str) -> str:
     """The entry of ORDER that a module belongs to, by its name below `collabtop`."""
+    if module == "collabtop":  # its public names
+        return "cli"
     parts = module.split(".")
     for length in range(len(parts), 0, -1):
         if (name := ".".join(parts[:length])) in ORDER:
@@ -75,7 +77,7 @@ def imports(tree: ast.Module) -> set[str]:
             names |= {f"collabtop.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             names.add(node.module or "")
-    return {name.removeprefix("collabtop.") for name in names if name.startswith("collabtop.")}
+    return {name.removeprefix("collabtop.") for name in names if name.split(".")[0] == "collabtop"}
 
 
 def import_counts() -> Counter[tuple[str, str]]:

@@ -200,7 +200,7 @@ def test_the_journal_of_another_study_is_refused_and_left_alone(tmp_path):
 def test_the_journal_of_another_version_is_refused_and_left_alone(tmp_path, monkeypatch):
     interrupted(small_study(), tmp_path, records=2)
     before = (tmp_path / "journal").read_bytes()
-    monkeypatch.setattr("collabtop.__version__", "0.0.1")
+    monkeypatch.setattr(runner, "__version__", "0.0.1")
     with pytest.raises(ct.FileError, match="a different study or version of collabtop"):
         small_study().run(tmp_path, jobs=1)
     assert (tmp_path / "journal").read_bytes() == before

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-import collabtop
+from collabtop._version import __version__
 from collabtop.cli.algorithms_command import algorithms, algorithms_examples
 from collabtop.cli.certs_command import certs, certs_examples
 from collabtop.cli.coordinate_command import coordinate, coordinate_examples
@@ -47,7 +47,7 @@ app.command(cls=Command, epilog=certs_examples)(certs)
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"collabtop {collabtop.__version__}")
+        typer.echo(f"collabtop {__version__}")
         raise typer.Exit
 
 

@@ -1,6 +1,7 @@
 """Plan a run before anything is pulled: which horizon gives which error, and what each algorithm would cost."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -170,7 +171,7 @@ def plan(
     >>> import collabtop as ct
     >>> bounds = ct.plan(n=64, m=1, agents=4, gap=0.2, simulate=False)
     >>> [(row.title, row.bound_horizon) for row in bounds.rows if row.bound_horizon]
-    [('frugal-top', 18636), ('collab-top-iid, paper', 4086912)]
+    [('frugal-top', 18636), ('collab-top-iid, paper', 4086875)]
     """
     arms, problem, instance = _instance(n, m, agents, gap, means)
     errors = _errors(error)
@@ -250,10 +251,7 @@ def _bound_horizon(algorithm: Algorithm, arms: SimulatedArms, problem: Problem, 
         low, high = high, 2 * high
         if high > _MOST_HORIZON:
             return None
-    while high - low > max(1, high // 10_000):
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_proved(middle) else (middle, high)
-    return high
+    return bisect_left(range(high), True, lo=low + 1, key=is_proved)
 
 
 def _named(algorithms: Sequence[str | Algorithm], arms: SimulatedArms, problem: Problem) -> list[Algorithm]:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-import collabtop
+from collabtop._version import __version__
 from collabtop.arms import BernoulliArms, HeterogeneousArms
 from collabtop.errors import FileError, InputError, reason
 from collabtop.reproduction.crossings import crossing_targets, find_crossings
@@ -84,7 +84,7 @@ class Reproduction(msgspec.Struct, frozen=True):
             "runs in all": f"{sum(self.studies.values()):,} in {len(self.studies)} studies",
             "seed": settings.seed,
             "kind": "quick" if settings.quick else "deep" if settings.deep else "standard",
-            "collabtop": collabtop.__version__,
+            "collabtop": __version__,
             "Python": platform.python_version(),
             "NumPy": np.__version__,
             "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",

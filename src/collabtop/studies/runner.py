@@ -17,7 +17,7 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-import collabtop
+from collabtop._version import __version__
 from collabtop.errors import CheckpointError, FileError, InputError, StudyError, reason
 from collabtop.runlog.file import RunLog, open_log
 from collabtop.runlog.format import Record, StudyHeader, StudyRows
@@ -109,7 +109,7 @@ def _finished(study: Study, out: Path) -> StudyTable | None:
 
 def study_mark(study: Study) -> str:
     """A text that identifies a study's rows; different versions of collabtop may make different runs of a study."""
-    return f"{study.fingerprint} by collabtop {collabtop.__version__}"
+    return f"{study.fingerprint} by collabtop {__version__}"
 
 
 def _check_mark(study: Study, out: Path) -> None:
@@ -122,7 +122,7 @@ def _check_mark(study: Study, out: Path) -> None:
         raise FileError(f"{out} holds the results of a different study: use a different folder, or delete this one")
     raise FileError(
         f"{out} holds this study's results from {f'collabtop {version}' if version else 'an older version'}, but this "
-        f"is {collabtop.__version__}: use a different folder, or delete this one"
+        f"is {__version__}: use a different folder, or delete this one"
     )
 
 

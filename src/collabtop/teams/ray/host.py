@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
+from collabtop._version import __version__
 from collabtop.arms import Arms
 from collabtop.protocol.agent import Agent
 from collabtop.protocol.messages import Reply, Request
@@ -52,11 +53,9 @@ class AgentHost:
 
     def location(self) -> tuple[str, int, str]:
         """The node, the process id, and the version of collabtop there."""
-        import collabtop
-
         ray = import_module("ray")
         node = ray.get_runtime_context().get_node_id()
-        return f"{ray.util.get_node_ip_address()} ({node[:8]})", os.getpid(), collabtop.__version__
+        return f"{ray.util.get_node_ip_address()} ({node[:8]})", os.getpid(), __version__
 
     def set_arms(self, arms: Arms) -> None:
         """Set the arms, and prepare them for pulls."""

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-import collabtop
+from collabtop._version import __version__
 from collabtop.arms import Arms
 from collabtop.coordination.team import Batch, Team
 from collabtop.errors import InputError
@@ -204,9 +204,9 @@ class _Starter:
 
 def _check_versions(locations: Sequence[tuple[str, int, str]]) -> None:
     for node, _, version in locations:
-        if version != collabtop.__version__:
+        if version != __version__:
             raise InputError(
-                f"node {node} has collabtop {version}, but this process has {collabtop.__version__}: install the same "
+                f"node {node} has collabtop {version}, but this process has {__version__}: install the same "
                 "version on all nodes"
             )
 
