@@ -47,7 +47,7 @@ class PullFailed(Event, frozen=True, tag="PullFailed"):
     candidate: str
     attempt: int
     """0 for the first attempt."""
-    said: str
+    error: str
     """What went wrong: it raised an exception, returned no reward, or took too long."""
     again: bool
     """Whether the pull is tried again."""

@@ -55,7 +55,7 @@ def test_failed_attempts_are_published_with_candidate_and_reason():
     seen, result = run_with_events(pull=flaky, policy=ct.PullPolicy(retries=9, wait=0))
     failed = [event for event in seen if isinstance(event, events.PullFailed)]
     assert len(failed) == result.retries > 3
-    assert {event.said for event in failed} == {"raised ConnectionError: busy"}
+    assert {event.error for event in failed} == {"raised ConnectionError: busy"}
     assert {event.candidate for event in failed} <= set(map(str, MEANS))
     assert all(event.again for event in failed)
 
