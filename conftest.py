@@ -1,4 +1,4 @@
-"""For all tests: how hard Hypothesis tries, a registry that is as it was, and a Ray cluster of three nodes."""
+"""Shared by all tests: Hypothesis profiles, a clean algorithm registry, and a Ray cluster with three nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 
 from collabtop.algorithms import registry
 
-collect_ignore = ["docs/site_doctests.py"]  # needs what only the site needs; building the site runs it
+collect_ignore = ["docs/site_doctests.py"]  # needs the docs extra; building the site runs it
 
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
@@ -30,8 +30,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short"))
 
 
 @pytest.fixture(autouse=True)
-def _registry_as_it_was() -> Iterator[None]:
-    """Take back what a test (or a doctest) registered."""
+def _restore_registry() -> Iterator[None]:
+    """Remove the algorithms that a test or a doctest registered."""
     before = dict(registry._catalogue)
     yield
     registry._catalogue.clear()
@@ -40,85 +40,88 @@ def _registry_as_it_was() -> Iterator[None]:
 
 @pytest.fixture
 def left_behind() -> Callable[[], list[str]]:
-    """Threads and processes of ours that this test has started and that are still there; not those of other tests."""
+    """List the names of collabtop's threads and child processes that this test started and that still run."""
 
-    def ours() -> list[Any]:
-        return [
-            it for it in threading.enumerate() if it.name.startswith("collabtop")
-        ] + multiprocessing.active_children()
+    def running() -> list[Any]:
+        threads = [thread for thread in threading.enumerate() if thread.name.startswith("collabtop")]
+        return threads + multiprocessing.active_children()
 
-    before = ours()
-    return lambda: [it.name for it in ours() if it not in before]
+    before = running()
+    return lambda: [task.name for task in running() if task not in before]
 
 
-# Files whose tests look at one run of a command that takes seconds.
-_SHARING = ("test_reproduce.py", "test_planner.py")
+# Test files with a module-scoped fixture that takes seconds.
+_FILES_WITH_SLOW_FIXTURES = ("test_reproduce.py", "test_planner.py")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Under pytest-xdist: tests that share something dear go to one process, so that it is made once."""
+    """Under pytest-xdist, run tests that share an expensive fixture in the same process, so it is created once."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class TogetherWhatShares(LoadScopeScheduling):
-        """All tests one by one, but those of files named after Ray together, and of files with a dear fixture."""
+    class GroupBySharedFixture(LoadScopeScheduling):  # type: ignore[misc]
+        """One group for all files with "ray" in their name, one per file with a slow fixture; other tests singly."""
 
         def _split_scope(self, nodeid: str) -> str:
             file = Path(nodeid.partition("::")[0]).name
             if "ray" in file:
                 return "ray"
-            return file if file in _SHARING else nodeid
+            return file if file in _FILES_WITH_SLOW_FIXTURES else nodeid
 
-    return TogetherWhatShares(config, log)
-
-
-# Ray takes a minute to notice that a node is gone, unless it is asked to look more often.
-_HEALTH = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 1000, "health_check_failure_threshold": 3}
+    return GroupBySharedFixture(config, log)
 
 
-class ThreeNodes:
-    """A head and two more nodes; one that was killed is replaced by `mend`."""
+# With its defaults, Ray takes a minute to notice that a node is gone.
+_HEALTH_CHECKS = {
+    "health_check_initial_delay_ms": 0,
+    "health_check_period_ms": 1000,
+    "health_check_failure_threshold": 3,
+}
+
+
+class RayCluster:
+    """A Ray cluster on this machine: a head node and two worker nodes."""
 
     def __init__(self) -> None:
         self.ray = import_module("ray")
         Cluster = import_module("ray.cluster_utils").Cluster  # noqa: N806
         self._size: dict[str, Any] = {"num_cpus": 4, "object_store_memory": 80 << 20}
-        head = {**self._size, "include_dashboard": False, "_system_config": _HEALTH}
+        head = {**self._size, "include_dashboard": False, "_system_config": _HEALTH_CHECKS}
         self._cluster = Cluster(initialize_head=True, head_node_args=head)
         self.address = self._cluster.address
-        self._others = [self._cluster.add_node(**self._size) for _ in range(2)]
+        self._workers = [self._cluster.add_node(**self._size) for _ in range(2)]
         self.ray.init(address=self.address, log_to_driver=False, logging_level=logging.ERROR)
 
     def kill(self, node: str) -> None:
-        """Kill a node, its hosts and all, as a power cut would."""
-        (doomed,) = (it for it in self._others if it.node_id.startswith(node))
-        self._others.remove(doomed)
-        psutil = import_module("psutil")  # Ray brings it
-        (raylet,) = doomed.all_processes["raylet"]
-        hosts = psutil.Process(raylet.process.pid).children(recursive=True)
-        self._cluster.remove_node(doomed, allow_graceful=False)
-        for process in hosts:
+        """Kill a worker node and all its processes, as a power cut would."""
+        (worker,) = (worker for worker in self._workers if worker.node_id.startswith(node))
+        self._workers.remove(worker)
+        psutil = import_module("psutil")  # a dependency of Ray
+        (raylet,) = worker.all_processes["raylet"]
+        processes = psutil.Process(raylet.process.pid).children(recursive=True)
+        self._cluster.remove_node(worker, allow_graceful=False)
+        for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
 
-    def others(self) -> list[str]:
-        """The nodes that can be killed, by the first letters of their names."""
-        return [it.node_id[:8] for it in self._others]
+    def workers(self) -> list[str]:
+        """The ids of the worker nodes, shortened to eight characters."""
+        return [worker.node_id[:8] for worker in self._workers]
 
-    def mend(self) -> None:
-        """Have three nodes again."""
-        while len(self._others) < 2:
-            self._others.append(self._cluster.add_node(**self._size))
+    def replace_killed(self) -> None:
+        """Add worker nodes until there are two again."""
+        while len(self._workers) < 2:
+            self._workers.append(self._cluster.add_node(**self._size))
 
     def close(self) -> None:
-        """End it all."""
+        """Disconnect and stop all nodes."""
         self.ray.shutdown()
         self._cluster.shutdown()
 
 
 @pytest.fixture(scope="session")
-def three_nodes() -> Iterator[ThreeNodes]:
-    """A Ray cluster on this machine, started once for all tests that need one (in files named after Ray)."""
+def three_nodes() -> Iterator[RayCluster]:
+    """A Ray cluster, started once for all tests in files with "ray" in their name."""
     with (
         tempfile.TemporaryDirectory(prefix="ct-", dir="/tmp", ignore_cleanup_errors=True) as folder,
         pytest.MonkeyPatch.context() as patch,
@@ -127,8 +130,8 @@ def three_nodes() -> Iterator[ThreeNodes]:
         patch.setenv("RAY_TMPDIR", folder)
         (Path(folder) / "ray").mkdir()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what Ray does itself
-            nodes = ThreeNodes()
+            warnings.simplefilter("ignore")  # caused by Ray itself
+            nodes = RayCluster()
         try:
             yield nodes
         finally:

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -91,7 +93,7 @@ async def sleeps_async(mean: float, rng: np.random.Generator) -> bool:
     return bool(rng.random() < mean)
 
 
-def speedup(pull: object) -> float:
+def speedup(pull: Callable[..., Any]) -> float:
     seconds = {}
     for team in ("local", "threads"):
         began = time.perf_counter()

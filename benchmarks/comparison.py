@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 import collabtop as ct
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
-import pipelines
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from examples import pipelines
 
 TABLE_FITS, BUDGET = 200, 300
 Table = NDArray[np.float64]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -212,4 +211,4 @@ def _mean(values: list[float]) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -66,6 +66,7 @@ def main() -> None:
     arguments = parser.parse_args()
     result = search(checkpoint=arguments.checkpoint)
     print(result.table())
+    assert result.spending is not None  # search() has a budget
     print(
         f"{result.pulls} questions asked, {result.spending.spent:.0f} of {result.spending.budget:.0f} cents spent, "
         f"{result.retries} attempts retried, {sum(result.failures.values())} pulls failed for good"

@@ -148,7 +148,7 @@ def test_with_very_many_runs_the_crossing_and_the_form_are_found(shape):
 def test_about_95_of_100_intervals_hold_the_truth(shape):
     rng = np.random.default_rng(1)
     chance = [SHAPES[shape](t) for t in HORIZONS]
-    fits = [fit_crossing(HORIZONS, rng.binomial(2_000, chance), [2_000] * 5) for _ in range(300)]
+    fits = [fit_crossing(HORIZONS, rng.binomial(2_000, chance).tolist(), [2_000] * 5) for _ in range(300)]
     inside = sum(fit is not None and fit.low <= 20_000 <= fit.high for fit in fits)
     assert 0.90 <= inside / 300 <= 1.0
     assert np.median([fit.high / fit.low for fit in fits]) < 1.35

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -55,6 +57,7 @@ def test_rejected_arms_are_not_pulled_again():
     arms = ct.HeterogeneousArms(np.random.default_rng(1).uniform(0.2, 0.8, (32, 2)))
     result = ct.identify(arms, 1, horizon=5_000, algorithm="collab-top-noniid", seed=1, team=team)
     settled = {estimate.arm: estimate.round for estimate in result.estimates}
-    lists = [message.arms for agent, way, message in team.crossed if agent == 0 and way == "down"]
+    crossed: list[tuple[int, str, Any]] = team.crossed
+    lists = [message.arms for agent, way, message in crossed if agent == 0 and way == "down"]
     for round_, live in enumerate(lists):
         assert live is None or all(settled[arm] >= round_ for arm in live.tolist())

@@ -186,7 +186,7 @@ def test_what_is_settled_before_the_limit_stays_settled():
     assert "bad" not in result.top
 
 
-@pytest.mark.parametrize("arms", [ConstantArms([0.5, 0.5, 0.25]), ConstantArms([[0.25, 0.75], [0.5, 0.5], [0, 0]])])
+@pytest.mark.parametrize("arms", [ConstantArms([0.5, 0.5, 0.25]), ConstantArms([[0.25, 0.75], [0.5, 0.5], [0.0, 0.0]])])
 def test_a_tie_ends_at_the_default_limit_and_is_reported(arms):
     result = ct.identify(arms, 1, agents=arms.agents or 2, confidence=0.95, seed=1)
     assert result.sure is False

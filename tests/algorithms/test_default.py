@@ -37,6 +37,7 @@ def test_a_result_has_the_chosen_algorithm_and_the_reason():
 
 def test_confidence_and_tolerance_reach_an_algorithm_that_was_named():
     algorithm, _ = choose("kl-lucb", {}, IID, 0.8, 0.1)
+    assert isinstance(algorithm, ct.KLLUCB)
     assert (algorithm.confidence, algorithm.tolerance) == (0.8, 0.1)
     with pytest.raises(
         ct.SettingError, match="'kzz', which runs to a horizon, but confidence needs one of confident-top, conf"

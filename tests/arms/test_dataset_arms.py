@@ -11,6 +11,7 @@ import pytest
 import collabtop as ct
 from collabtop.arms import Draws
 from collabtop.testing import check_arms
+from tests.support.untyped import untyped
 
 EXAMPLES = list(range(10))
 
@@ -26,7 +27,12 @@ def test_the_contract_of_arms_is_kept():
 
 def used(times, *, replace, agent=0, arm=0, batches=1):
     examples = []
-    arms = ct.DatasetArms(["a", "b"], EXAMPLES, lambda c, e: examples.append(e) or 0.5, replace=replace)
+
+    def score(candidate, example):
+        examples.append(example)
+        return 0.5
+
+    arms = ct.DatasetArms(["a", "b"], EXAMPLES, score, replace=replace)
     draws = Draws(7, agent)
     for _ in range(batches):
         arms.pull(np.array([arm]), np.array([times]), draws)
@@ -78,7 +84,7 @@ def test_a_score_may_be_random_or_async():
 
 
 def test_an_array_of_examples_is_fine():
-    arms = ct.DatasetArms([0, 1], np.linspace(0, 1, 5), lambda c, e: e * c)
+    arms = ct.DatasetArms([0, 1], untyped(np.linspace(0, 1, 5)), lambda c, e: e * c)
     assert ct.identify(arms, 1, agents=2, horizon=20, seed=1).top == ["1"]
 
 
@@ -102,4 +108,4 @@ def test_a_score_has_to_take_a_candidate_and_an_example():
     with pytest.raises(ct.InputError, match=r"score is <lambda>\(candidate\), but it has to be callable as score\("):
         ct.DatasetArms([1, 2], EXAMPLES, lambda candidate: 1)
     with pytest.raises(ct.InputError, match="score is 3, but a function"):
-        ct.DatasetArms([1, 2], EXAMPLES, 3)
+        ct.DatasetArms([1, 2], EXAMPLES, untyped(3))

@@ -11,6 +11,7 @@ import collabtop as ct
 from collabtop.arms import Draws
 from collabtop.arms.draws import pull_rng
 from collabtop.arms.function import as_arms
+from tests.support.untyped import untyped
 
 
 def first_numbers(arms, times, draws):
@@ -112,12 +113,16 @@ def test_candidates_are_their_own_labels_unless_others_are_given():
 @pytest.mark.parametrize(
     ("make", "argument", "message"),
     [
-        (lambda: ct.FunctionArms(["a"], "not a function"), "pull", "pull is 'not a function', but a function"),
+        (lambda: ct.FunctionArms(["a"], untyped("not a function")), "pull", "pull is 'not a function', but a function"),
         (lambda: ct.FunctionArms([], print), "n", "n is 0, but at least 1 arm is needed"),
         (lambda: ct.FunctionArms(["a"], print, labels=[]), "labels", "labels has 0 entries, but there are 1 arms"),
         (lambda: ct.FunctionArms("abc", print), "candidates", "candidates is one string, 'abc', but a list"),
-        (lambda: ct.FunctionArms(3, print), "candidates", "candidates is 3, but a list of candidates is needed"),
-        (lambda: ct.FunctionArms(["a"], print, policy=3), "policy", "policy is 3, but a PullPolicy is needed"),
+        (
+            lambda: ct.FunctionArms(untyped(3), print),
+            "candidates",
+            "candidates is 3, but a list of candidates is needed",
+        ),
+        (lambda: ct.FunctionArms(["a"], print, policy=untyped(3)), "policy", "policy is 3, but a PullPolicy is needed"),
         (lambda: as_arms(ct.BernoulliArms([0.5]), print), "pull", "pull only applies to a list of candidates"),
         (lambda: as_arms(ct.BernoulliArms([0.5]), None, ct.PullPolicy()), "policy", "policy only applies with pull"),
         (lambda: as_arms(["a"]), "arms", "arms is a list, but arms are needed: .* with pull=, the function"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -40,7 +42,7 @@ def test_a_whole_run_can_be_replayed_and_resumed(tmp_path):
     rng = np.random.default_rng(1)
     rewards = [(rng.random(600) < mean).astype(float) for mean in (0.2, 0.5, 0.8)]
     arms = ct.LoggedArms(rewards, replay=True, dealt_to=2)
-    asked = {"agents": 2, "horizon": 150, "seed": 1, "algorithm": "kzz"}
+    asked: dict[str, Any] = {"agents": 2, "horizon": 150, "seed": 1, "algorithm": "kzz"}
     path = tmp_path / "run.ctlog"
     result = ct.identify(arms, 1, checkpoint=path, **asked)
     assert result.top == [2]

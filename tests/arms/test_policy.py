@@ -254,7 +254,7 @@ def test_only_the_named_exceptions_are_retried():
         raise KeyError("x") if len(calls) < 3 else ConnectionError("y")
 
     with pytest.raises(ct.PullError, match="raised ConnectionError: y"):
-        run(pull, ct.PullPolicy(retries=10, wait=0, retry_on=KeyError))
+        run(pull, ct.PullPolicy(retries=10, wait=0, retry_on=KeyError))  # type: ignore[arg-type]
     assert len(calls) == 3
 
 

@@ -8,6 +8,7 @@ import pytest
 import collabtop as ct
 from collabtop.arms import Draws
 from collabtop.testing import ConstantArms, check_arms
+from tests.support.untyped import untyped
 
 # Statistical tests have fixed seeds; each draw is held within 4.06 standard errors, which a correct program
 # would exceed with probability 5e-5 (so 1e-3 for the 20 comparisons here together) if the seed were new.
@@ -122,7 +123,7 @@ def test_constant_arms_return_exactly_their_mean():
         ),
         (lambda: ct.BetaArms([0.5], concentration=float("inf")), "concentration", "concentration is inf"),
         (lambda: ct.BetaArms([0.5], concentration=float("nan")), "concentration", "concentration is nan"),
-        (lambda: ct.BetaArms([0.5], concentration="much"), "concentration", "concentration is 'much'"),
+        (lambda: ct.BetaArms([0.5], concentration=untyped("much")), "concentration", "concentration is 'much'"),
     ],
 )
 def test_bad_input_is_an_error_that_names_the_argument_and_the_value(make, argument, message):
@@ -133,7 +134,7 @@ def test_bad_input_is_an_error_that_names_the_argument_and_the_value(make, argum
 
 
 def test_labels_are_kept_as_text_and_arms_without_labels_are_named_by_number():
-    arms = ct.BernoulliArms([0.5, 0.6], labels=[7, "b"])
+    arms = ct.BernoulliArms([0.5, 0.6], labels=untyped([7, "b"]))
     assert arms.labels == ("7", "b")
     assert arms.label(0) == "7"
     assert ct.BernoulliArms([0.5]).label(0) == "0"

@@ -89,7 +89,7 @@ def test_help_shows_what_a_file_looks_like(run):
 
 
 def started(*arguments, **settings):
-    command = [COMMAND, *map(str, arguments)]
+    command = [str(COMMAND), *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **settings)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,10 +15,15 @@ from collabtop.protocol.setup import Setup
 from collabtop.testing import ConstantArms
 
 
+def held(requests):
+    """One reply per request, each with the agent's number."""
+    return [Reply(request.agent, request.number, 0, Held(request.agent)) for request in requests]
+
+
 class Scripted(ct.Team):
     """A team that replies by a script."""
 
-    def __init__(self, replies=lambda requests: [Reply(r.agent, r.number, 0, Held(r.agent)) for r in requests]):
+    def __init__(self, replies=held):
         self.replies, self.requests = replies, []
 
     def open(self, arms, setup, recorder):
@@ -92,7 +99,7 @@ def test_replies_that_do_not_fit_are_refused(replies, said):
 def test_a_team_can_be_used_for_one_run_after_another():
     team = ct.LocalTeam()
     arms = ct.BernoulliArms([0.9, 0.1, 0.5])
-    run = {"agents": 2, "horizon": 60, "algorithm": "kzz", "seed": 3}
+    run: dict[str, Any] = {"agents": 2, "horizon": 60, "algorithm": "kzz", "seed": 3}
     first = ct.identify(arms, 1, team=team, **run)
     assert ct.identify(arms, 1, team=team, **run) == first
     assert ct.identify(arms, 1, agents=5, horizon=60, algorithm="uniform", team=team).agents == 5

@@ -17,6 +17,7 @@ from collabtop.datasets import (
 )
 from collabtop.errors import InputError
 from collabtop.problem import complexity, gaps
+from tests.support.untyped import untyped
 
 counts = st.integers(2, 300)
 tables = st.tuples(st.integers(1, 40), st.integers(1, 12)).flatmap(
@@ -105,7 +106,7 @@ def test_the_special_arm_is_named():
     ("call", "message"),
     [
         (lambda: equal_gaps(1, 1, 0.1), "n is 1, but a whole number of at least 2"),
-        (lambda: equal_gaps(2.5, 1, 0.1), r"n is 2\.5, but a whole number"),
+        (lambda: equal_gaps(untyped(2.5), 1, 0.1), r"n is 2\.5, but a whole number"),
         (lambda: equal_gaps(5, 5, 0.1), "m is 5, but 1 <= m <= 4 is needed to divide 5 arms"),
         (lambda: equal_gaps(5, 0, 0.1), "m is 0"),
         (lambda: equal_gaps(5, 1, 0.0), r"gap is 0\.0, but a gap from 1e-09 to 1 "),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from collabtop.datasets import movielens, movielens_groups, ratings
 from collabtop.errors import FileError, InputError
+from tests.support.untyped import untyped
 
 TITLES = {
     1: "Toy Story (1995)",
@@ -319,7 +320,7 @@ def test_when_no_movie_is_left_the_error_gives_the_ratings_of_the_most_rated_one
     ("call", "message"),
     [
         (lambda path: movielens(path, min_ratings=0), "min_ratings is 0, but a whole number of at least 1"),
-        (lambda path: movielens(path, min_ratings=1.5), r"min_ratings is 1\.5"),
+        (lambda path: movielens(path, min_ratings=untyped(1.5)), r"min_ratings is 1\.5"),
         (lambda path: movielens_groups(path, groups=0), "groups is 0"),
         (lambda path: movielens_groups(path, min_ratings_each=-1), "min_ratings_each is -1"),
     ],

@@ -2,6 +2,7 @@ import io
 from itertools import combinations
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from rich.console import Console
@@ -62,8 +63,8 @@ def test_the_figure_shows_live_arms_and_words_of_both_runs(results):
         assert len(axes.lines) == 2
     assert [text.get_text() for text in live.get_legend().get_texts()] == ["collab-top-iid", "kzz"]
     assert live.get_yscale() == "symlog"
-    assert list(live.lines[1].get_ydata()) == [588, 294, 147, 73, 36, 18, 9, 4, 2, 0]
-    assert [line.get_ydata()[-1] for line in words.lines] == [result.words for result in results]
+    assert np.asarray(live.lines[1].get_ydata()).tolist() == [588, 294, 147, 73, 36, 18, 9, 4, 2, 0]
+    assert [np.asarray(line.get_ydata())[-1] for line in words.lines] == [result.words for result in results]
 
 
 def test_lines_differ_in_more_than_colour(results):
@@ -100,9 +101,9 @@ def test_a_run_without_a_round_can_be_drawn():
 
 
 def shown(renderable):
-    console = Console(width=80, file=io.StringIO(), color_system=None)
-    console.print(renderable)
-    return console.file.getvalue()
+    file = io.StringIO()
+    Console(width=80, file=file, color_system=None).print(renderable)
+    return file.getvalue()
 
 
 def test_the_bars_fit_80_columns_and_have_one_line_per_round(results):

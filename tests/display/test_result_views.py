@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ def test_failed_pulls_have_a_column_and_widen_the_interval():
         return None if rng.random() < 0.5 else 0.5
 
     policy = ct.PullPolicy(failures="skip")
-    asked = {"agents": 2, "horizon": 200, "algorithm": "uniform", "seed": 1}
+    asked: dict[str, Any] = {"agents": 2, "horizon": 200, "algorithm": "uniform", "seed": 1}
     flawed = ct.identify([0.5, 0.6], 1, pull=flaky, policy=policy, **asked).table()
     well = ct.identify([0.5, 0.6], 1, pull=lambda mean, rng: 0.5, **asked).table()
     assert "failed" in str(flawed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from collabtop.testing import WireTeam
 
 N, AGENTS = 600, 4
 
-NUMBERS_ONLY = {
+NUMBERS_ONLY: dict[str, set[type[say.Message]]] = {
     # In the local phase, down and up. Arm numbers are in none of these, means only in search replies.
     "down": {say.Deal, say.PullHand, say.Sample, say.Narrow, say.CountTies, say.Border, say.Cut},
     "up": {say.Held, say.Values, say.Window, say.Tied, say.Accepted},
@@ -125,7 +127,12 @@ def test_the_same_run_on_renumbered_arms_sends_the_same_until_the_hand_over(sche
 
     means = np.random.default_rng(1).integers(0, 2, N).astype(float)  # always 0 or always 1: the draws are the same
     first = WireTeam()
-    run = {"agents": AGENTS, "horizon": 60_000, "algorithm": ct.CollabTopIID(schedule=schedule), "seed": 5}
+    run: dict[str, Any] = {
+        "agents": AGENTS,
+        "horizon": 60_000,
+        "algorithm": ct.CollabTopIID(schedule=schedule),
+        "seed": 5,
+    }
     ct.identify(ct.BernoulliArms(means), 3, team=first, **run)
     deal = next(message for _, _, message in first.crossed if isinstance(message, say.Deal))
     mine = hand(deal.coefficients, N, AGENTS, agent=2)
@@ -194,7 +201,7 @@ def test_observed_pulls_do_not_affect_the_equality_of_results():
             return None
 
     arms = ct.BernoulliArms([0.9, 0.5, 0.4, 0.3])
-    run = {"agents": 2, "horizon": 500, "algorithm": "collab-top-iid", "seed": 1}
+    run: dict[str, Any] = {"agents": 2, "horizon": 500, "algorithm": "collab-top-iid", "seed": 1}
     open_, closed = ct.identify(arms, 1, **run), ct.identify(arms, 1, team=Secretive(), **run)
     assert closed.observed is None
     assert open_.observed is not None

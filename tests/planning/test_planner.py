@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
 
 import collabtop as ct
 
-QUICK = {"runs": 120, "seconds": 30, "jobs": 1}
+QUICK: dict[str, Any] = {"runs": 120, "seconds": 30, "jobs": 1}
 
 
 @pytest.fixture(scope="module")
@@ -215,5 +216,6 @@ def test_bad_input_is_an_error_that_names_it(arguments, said):
 
 
 def test_numbers_may_be_numpys():
-    made = ct.plan(np.int64(8), np.int64(1), np.int32(2), gap=np.float64(0.2), simulate=False)
+    numbers: list[Any] = [np.int64(8), np.int64(1), np.int32(2)]
+    made = ct.plan(*numbers, gap=np.float64(0.2), simulate=False)
     assert (made.n, made.m, made.agents) == (8, 1, 2)

@@ -34,6 +34,7 @@ MEANS = st.one_of(
 @given(message=OPEN)
 def test_a_bitmap_comes_back_from_bytes_as_it_was(message):
     back = wire.decode(wire.encode(message))
+    assert isinstance(back, PullOpen)
     assert (back.times, back.coarseness, back.free) == (message.times, message.coarseness, message.free)
     assert (back.survived is None) == (message.survived is None)
     if back.survived is not None:
@@ -44,6 +45,7 @@ def test_a_bitmap_comes_back_from_bytes_as_it_was(message):
 @given(message=MEANS)
 def test_coarse_means_come_back_from_bytes_as_they_were(message):
     back = wire.decode(wire.encode(message))
+    assert isinstance(back, CoarseMeans)
     assert back.means().tolist() == message.means().tolist()
 
 
@@ -96,13 +98,9 @@ def test_the_gauge_finds_the_variance_of_a_reward():
     rng, gauge = np.random.default_rng(3), NoiseGauge()
     assert gauge.variance is None
     for times in (10, 31):
-        gauge.add(
-            *(
-                part
-                for half in (times // 2, times - times // 2)
-                for part in (rng.binomial(half, 0.3, 4_000) * 1.0, half)
-            )
-        )
+        first, second = times // 2, times - times // 2
+        sums = [rng.binomial(half, 0.3, 4_000).astype(float) for half in (first, second)]
+        gauge.add(sums[0], first, sums[1], second)
     assert gauge.variance == pytest.approx(0.21, rel=0.06)  # 0.21 sqrt(2 / 8,000) is 1.6%
 
 
@@ -111,6 +109,7 @@ def test_means_of_constant_arms_are_exact(levels, times):
     arms = ConstantArms(np.array(levels) / 1024)
     agent = Agent(0, arms, Setup(Problem(n=len(levels), m=1, agents=1, horizon=10**6), seed=1))
     rounded = agent.answer(Request(0, 1, (PullOpen(None, times, 0.05),))).answer
+    assert isinstance(rounded, CoarseMeans)
     assert rounded.means().tolist() == pytest.approx(arms.means.tolist(), abs=1e-12)
 
 
@@ -119,11 +118,15 @@ def test_means_with_next_to_no_noise_are_exact_and_fit_into_a_message(noise):
     """Constant rewards that are not binary fractions have such noise, from rounding alone."""
     sums = np.array([7.1, 12.3])
     rounded = coarse_means(sums, 20, noise**2, 0.05, np.random.default_rng(0))
-    assert wire.decode(wire.encode(rounded)).means().tolist() == (sums / 20).tolist()
+    back = wire.decode(wire.encode(rounded))
+    assert isinstance(back, CoarseMeans)
+    assert back.means().tolist() == (sums / 20).tolist()
 
 
 @given(variance=st.floats(0, 0.25), coarseness=st.floats(0, 1, exclude_max=True), times=st.integers(1, 2**31 - 1))
 def test_any_variance_and_coarseness_give_a_valid_message(variance, coarseness, times):
     rounded = coarse_means(np.array([0.3, 0.7]) * times, times, variance, coarseness, np.random.default_rng(0))
-    error = abs(wire.decode(wire.encode(rounded)).means() - [0.3, 0.7]).max()
+    back = wire.decode(wire.encode(rounded))
+    assert isinstance(back, CoarseMeans)
+    error = abs(back.means() - [0.3, 0.7]).max()
     assert error <= (1 / rounded.steps if rounded.steps else 0) + 1e-9

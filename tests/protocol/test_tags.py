@@ -104,6 +104,7 @@ def test_no_tag_is_derived_from_the_name_of_its_class(tagged):
 def states_its_tag(kind):
     """Whether the class statement has a literal tag: an inherited `tag=True` would change with the name."""
     (statement,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(statement, ast.ClassDef)
     tags = [keyword.value for keyword in statement.keywords if keyword.arg == "tag"]
     return len(tags) == 1 and isinstance(tags[0], ast.Constant) and type(tags[0].value) in (str, int)
 

@@ -10,7 +10,7 @@ import pytest
 
 import collabtop as ct
 from collabtop.runlog.file import RunLog, read_log
-from collabtop.runlog.format import Exchange, Finished, Rewards, Timestamp
+from collabtop.runlog.format import AgentStatus, Exchange, Finished, Rewards, Timestamp
 
 RECORDS = [
     Rewards(agent=0, first=0, arms=b"\1\0\0\0", counts=b"\2\0\0\0", rewards=b"\0" * 16),
@@ -146,6 +146,7 @@ def test_who_comes_and_goes_is_noted_until_the_run_is_over(tmp_path):
     log.note_status([1], "here")  # the answer is the last
     log.close()
     noted, finished = read_log(path)
+    assert isinstance(noted, AgentStatus)
     assert (noted.agents, noted.state, finished) == ([0, 1], "away", Finished([1]))
     again = RunLog(path)  # a finished run is told once more, for which nobody is needed
     again.note_status([0], "away")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -28,7 +30,7 @@ def test_a_budget_is_never_overspent_even_when_the_dearest_stay_open(algorithm, 
     costs, arms = dearest_best(n, rng)
     agents = 1 if algorithm in ONE_AGENT else agents
     m = 1 if algorithm == "sequential-halving" else int(rng.integers(1, n + 1))
-    asked = {"agents": agents, "algorithm": algorithm, "cost": costs.tolist()}
+    asked: dict[str, Any] = {"agents": agents, "algorithm": algorithm, "cost": costs.tolist()}
     try:
         ct.dry_run(arms, m, budget=1e-9, **asked)
         smallest = 1.0
@@ -62,7 +64,12 @@ def test_a_budget_in_pulls_is_spent_as_far_as_the_schedule_allows(algorithm):
 
 
 def test_the_price_may_be_a_number_a_list_or_a_function_of_the_candidate():
-    asked = {"pull": lambda c, rng: rng.random() < len(c) / 6, "agents": 2, "algorithm": "kzz", "seed": 1}
+    asked: dict[str, Any] = {
+        "pull": lambda c, rng: rng.random() < len(c) / 6,
+        "agents": 2,
+        "algorithm": "kzz",
+        "seed": 1,
+    }
     words = ["a", "bb", "cccc"]
     horizons = [
         ct.identify(words, 1, budget=budget, cost=cost, **asked).horizon
@@ -78,7 +85,7 @@ def test_a_budget_that_cannot_work_is_refused_before_a_pull_and_says_what_would(
     def pull(candidate, rng):
         raise AssertionError("something was pulled")
 
-    asked = {"pull": pull, "agents": 2, "algorithm": "uniform", "cost": 0.5}
+    asked: dict[str, Any] = {"pull": pull, "agents": 2, "algorithm": "uniform", "cost": 0.5}
     with pytest.raises(ct.BudgetError, match=r"budget is 1, but 5 candidates and 2 agents may need 5 with uniform"):
         ct.identify(list("abcde"), 1, budget=1, **asked)
     assert ct.dry_run(list("abcde"), 1, agents=2, budget=5, algorithm="uniform", cost=0.5).pulls == 10
@@ -112,7 +119,13 @@ def test_arms_without_candidates_take_no_function_for_a_price():
 
 def test_the_budget_belongs_to_the_checkpoint(tmp_path):
     path = tmp_path / "run.ctlog"
-    asked = {"pull": lambda c, rng: rng.random() < 0.5, "agents": 2, "seed": 1, "checkpoint": path, "cost": len}
+    asked: dict[str, Any] = {
+        "pull": lambda c, rng: rng.random() < 0.5,
+        "agents": 2,
+        "seed": 1,
+        "checkpoint": path,
+        "cost": len,
+    }
     result = ct.identify(["a", "bb"], 1, budget=400, **asked)
     again = ct.resume(path, pull=asked["pull"])
     assert (again, again.spending) == (result, result.spending)

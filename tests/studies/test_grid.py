@@ -1,5 +1,7 @@
 """Which runs a study makes, and with which seeds."""
 
+from typing import Any
+
 import pytest
 
 import collabtop as ct
@@ -9,7 +11,14 @@ OTHER = ct.BernoulliArms([0.8, 0.5, 0.4, 0.1])
 
 
 def study(**changes):
-    given = {"arms": ARMS, "algorithms": ["kzz", "uniform"], "agents": 2, "horizon": [20, 80], "runs": 10, "seed": 1}
+    given: dict[str, Any] = {
+        "arms": ARMS,
+        "algorithms": ["kzz", "uniform"],
+        "agents": 2,
+        "horizon": [20, 80],
+        "runs": 10,
+        "seed": 1,
+    }
     return ct.Study(**(given | changes))
 
 

@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import collabtop as ct
-from collabtop.studies import runner
+from collabtop.studies import chunks, runner
+from collabtop.runlog.file import RunLog
 from collabtop.studies.runner import run_again
 
 SCRIPT = """
@@ -30,7 +32,7 @@ def arms():
 
 
 def small_study(**changes):
-    given = {
+    given: dict[str, Any] = {
         "algorithms": ["kzz", "collab-top-iid"],
         "m": [1, 3],
         "agents": 5,
@@ -153,8 +155,13 @@ def test_a_full_disk_is_a_clear_error_and_the_study_goes_on_later(tmp_path, undi
 
 def test_no_run_is_made_that_the_journal_holds(tmp_path, monkeypatch):
     made = []
-    run_chunk = runner.run_chunk
-    monkeypatch.setattr(runner, "run_chunk", lambda study, chunk: made.append(chunk.runs) or run_chunk(study, chunk))
+    run_chunk = chunks.run_chunk
+
+    def noted(study, chunk):
+        made.append(chunk.runs)
+        return run_chunk(study, chunk)
+
+    monkeypatch.setattr(runner, "run_chunk", noted)
 
     interrupted(small_study(), tmp_path, records=3)
     table = small_study().run(tmp_path, jobs=1)
@@ -175,7 +182,7 @@ def test_a_torn_last_record_is_made_again(tmp_path):
 
 def interrupted(study, out, records):
     """Run a study until its journal has so many records, the first of them its head."""
-    append, seen = runner.RunLog.append, []
+    append, seen = RunLog.append, []
 
     def stop(self, record, **options):
         append(self, record, **options)
@@ -184,7 +191,7 @@ def interrupted(study, out, records):
             raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner.RunLog, "append", stop)
+        patch.setattr(RunLog, "append", stop)
         with pytest.raises(KeyboardInterrupt):
             study.run(out, jobs=1)
 

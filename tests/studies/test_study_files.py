@@ -47,7 +47,7 @@ def test_a_file_is_the_study_that_its_keys_say(write):
         "listed": ct.BernoulliArms([0.9, 0.5, 0.4, 0.2, 0.1]),
         "hard": ct.datasets.equal_gaps(16, 2, 0.25),
     }
-    algorithms = ["kzz", ct.CollabTopIID(schedule="full")]
+    algorithms: list[str | ct.Algorithm] = ["kzz", ct.CollabTopIID(schedule="full")]
     by_hand = ct.Study(arms=arms, algorithms=algorithms, m=[1, 2], agents=3, horizon=[400, 800], runs=7, seed=5)
     assert read_study(write(GOOD)).fingerprint == by_hand.fingerprint
 

@@ -6,13 +6,14 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import collabtop as ct
 from collabtop.events import SiteChanged
 from tests.support.proxy import Proxy
 
 MEANS = [0.9, 0.1]
-RUN = {"m": 1, "agents": 2, "horizon": 60, "algorithm": "uniform", "seed": 1}
+RUN: dict[str, Any] = {"m": 1, "agents": 2, "horizon": 60, "algorithm": "uniform", "seed": 1}
 
 
 class LastToAnswer(ct.BernoulliArms):

@@ -7,7 +7,7 @@ encoded without the package's own checks. A mutated message is made from the byt
 from __future__ import annotations
 
 from functools import cache
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 import numpy as np
@@ -136,7 +136,7 @@ ANY = settings(
 """Settings without limits on the size of examples."""
 
 
-def examples_of(strategy, count: int, part: int) -> list:
+def examples_of(strategy, count: int, part: int) -> list[Any]:
     """Generate `count` examples, different ones in each part, for use outside of Hypothesis."""
     examples = []
 

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,25 +71,30 @@ def run_site(folder, number):
         ct.join(
             f"10.77.0.1:{port}",
             ct.read_arms(folder / arms),
-            **{"site": name, "cert": folder / "certs" / f"{name}.pem", "journal": folder / f"{name}-journal"},
-            **{"min_batch": 1, "give_up": 120},
+            site=name,
+            cert=folder / "certs" / f"{name}.pem",
+            journal=folder / f"{name}-journal",
+            min_batch=1,
+            give_up=120,
         )
 
 
 def coordinate(folder):
     results = {}
     for algorithm, name, m, port in RUNS:
-        seen, arms = set(), ct.read_arms(folder / name)
+        events: list[Any] = []
+        arms = ct.read_arms(folder / name)
         team = ct.SitesTeam(
             [f"site{number}" for number in range(SITES)],
             listen=f"10.77.0.1:{port}",
             cert=folder / "certs/coordinator.pem",
             wait=120,
-            on_event=lambda event, seen=seen: seen.add(getattr(event, "site", None)),
+            on_event=events.append,
         )
         remote = ct.RemoteArms(arms.n, agents=arms.agents)
         result = ct.identify(remote, m, agents=SITES, horizon=6_000, algorithm=algorithm, seed=9, team=team)
-        results[algorithm] = {**result.to_dict(), "hosts": len(seen - {None})}
+        hosts = {getattr(event, "site", None) for event in events} - {None}
+        results[algorithm] = {**result.to_dict(), "hosts": len(hosts)}
     return results
 
 

@@ -47,5 +47,5 @@ def half(tmp_path, monkeypatch):
         nonlocal in_use
         in_use = False
 
-    make.end = end
+    make.end = end  # type: ignore[attr-defined]
     return make

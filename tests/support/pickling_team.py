@@ -6,6 +6,7 @@ import multiprocessing
 from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from typing import Any
 
 from collabtop.extending import (
     Agent,
@@ -61,7 +62,7 @@ class PicklingTeam(Team):
             process.join()
 
 
-def serve(pipe: Connection, number: int, arms: Arms, setup: Setup, options: ReportOptions, records: list) -> None:
+def serve(pipe: Connection, number: int, arms: Arms, setup: Setup, options: ReportOptions, records: list[Any]) -> None:
     """In an agent's process: answer requests until the pipe is closed."""
     buffer = ReportBuffer(options)
     agent = Agent(number, arms, setup, buffer.recorder(arms.failure_mode, records))

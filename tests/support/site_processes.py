@@ -116,16 +116,16 @@ class Trial:
         self.start_coordinator() if name == "coordinator" else self.start_site(int(name[4:]))
 
     def _start(self, name, *arguments):
-        arguments = [str(argument) for argument in arguments]
+        command = [str(argument) for argument in arguments]
         numbers = {"PULL_SECONDS": str(self.pull_seconds), "HOLD_AT": str(self.hold_at)}
         environment = {"PULLS": str(self.pulls_file(name)), **numbers}
         out, err = self.folder / f"{name}.out", self.folder / f"{name}.err"
         if not self.fresh:
-            self.processes[name] = Forked(arguments, cwd=self.folder, out=out, err=err, environment=environment)
+            self.processes[name] = Forked(command, cwd=self.folder, out=out, err=err, environment=environment)
             return
         with out.open("ab") as to_out, err.open("ab") as to_err:
             self.processes[name] = subprocess.Popen(
-                [COMMAND, *arguments], cwd=self.folder, stdout=to_out, stderr=to_err, env={**os.environ, **environment}
+                [COMMAND, *command], cwd=self.folder, stdout=to_out, stderr=to_err, env={**os.environ, **environment}
             )
 
     def pulls_file(self, name):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from hypothesis import strategies as st
@@ -34,7 +34,7 @@ def _with_a_field_made_up(draw, frame) -> bytes:
     return msgspec.msgpack.encode(fields)
 
 
-def _sealed(draw, tag: int, envelope: list) -> bytes:
+def _sealed(draw, tag: int, envelope: list[Any]) -> bytes:
     """A frame for one agent. Its envelope is mostly valid, so that the message inside is decoded."""
     choice = draw(st.integers(0, 19))
     if choice == 0:

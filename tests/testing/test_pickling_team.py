@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -33,7 +35,7 @@ def test_it_passes_check_team_with_every_algorithm():
 
 def test_a_resumed_run_pulls_nothing_again(tmp_path):
     path = tmp_path / "run.ctlog"
-    run = {"agents": 2, "horizon": 40, "seed": 3}
+    run: dict[str, Any] = {"agents": 2, "horizon": 40, "seed": 3}
     first = ct.identify(MEANS, 1, pull=score, team=PicklingTeam(), checkpoint=path, **run)
     events = []
     again = ct.resume(path, pull=fails_at_the_third_call, team=PicklingTeam(), on_event=events.append)
@@ -45,7 +47,7 @@ def test_a_resumed_run_pulls_nothing_again(tmp_path):
 
 def test_failures_in_its_processes_are_counted(tmp_path):
     policy = ct.PullPolicy(failures="zero", retries=1, wait=0)
-    run = {"agents": 2, "horizon": 20, "seed": 3, "policy": policy, "pull": fails_at_the_third_call}
+    run: dict[str, Any] = {"agents": 2, "horizon": 20, "seed": 3, "policy": policy, "pull": fails_at_the_third_call}
     result, local = (ct.identify(MEANS, 1, team=team, **run) for team in (PicklingTeam(), "local"))
     assert result == local
     assert (result.failures, result.retries) == (local.failures, local.retries)

@@ -8,7 +8,6 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-from collabtop.arms.base import Arms
 from collabtop.arms.simulated import BernoulliArms, HeterogeneousArms
 from collabtop.errors import FileError, reason
 
@@ -22,7 +21,7 @@ class _Row(NamedTuple):
     cells: list[str]
 
 
-def read_arms(path: str | PathLike[str]) -> Arms:
+def read_arms(path: str | PathLike[str]) -> BernoulliArms | HeterogeneousArms:
     r"""Read a file of means: one mean per line or, for non-IID arms, one line per arm and one column per agent.
 
     Columns are separated by commas, tabs or spaces. Blank lines and lines that begin with # are ignored.

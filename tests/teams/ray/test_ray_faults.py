@@ -7,6 +7,7 @@ import re
 import signal
 import time
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import pytest
@@ -99,13 +100,13 @@ def test_a_node_killed_in_the_middle_of_a_round_is_replaced(tmp_path, three_node
 
     def kill(_):
         named = [re.search(r"\((\w+)\)", node).group(1) for node, _, _ in team.whereabouts()]
-        three_nodes.kill(next(node for node in named if node in three_nodes.others()))
+        three_nodes.kill(next(node for node in named if node in three_nodes.workers()))
 
     began = time.monotonic()
     try:
         result = run(pull, team, checkpoint=tmp_path / "run.ctlog", on_event=after(30, team, kill))
     finally:
-        three_nodes.mend()
+        three_nodes.replace_killed()
     check_undisturbed(result, pull, tmp_path, paid_twice=2 * 10)
     assert time.monotonic() - began < 40
 
@@ -146,8 +147,8 @@ class LosesAHostEveryTime(ct.RayTeam):
 @pytest.mark.parametrize("algorithm", ["collab-top-iid", pytest.param("frugal-top-noniid", marks=pytest.mark.long)])
 def test_simulated_rewards_are_drawn_again_after_any_number_of_losses(algorithm):
     arms = ct.BernoulliArms(np.linspace(0.2, 0.8, 12))
-    asked = {"agents": 5, "horizon": 600, "algorithm": algorithm, "seed": 3}
-    events = []
+    asked: dict[str, Any] = {"agents": 5, "horizon": 600, "algorithm": algorithm, "seed": 3}
+    events: list[Any] = []
     ray = ct.identify(arms, 2, team=LosesAHostEveryTime(hosts=2), on_event=events.append, **asked)
     local = ct.identify(arms, 2, **asked)
     assert (ray, ray.ledger) == (local, local.ledger)
@@ -168,7 +169,7 @@ class RestartedByRay(ct.RayTeam):
 
 def test_a_restarted_host_does_not_count_as_the_earlier_one():
     arms = ct.BernoulliArms(np.linspace(0.2, 0.8, 12))
-    asked = {"agents": 4, "horizon": 600, "algorithm": "collab-top-iid", "seed": 3}
+    asked: dict[str, Any] = {"agents": 4, "horizon": 600, "algorithm": "collab-top-iid", "seed": 3}
     ray = ct.identify(arms, 2, team=RestartedByRay(hosts=2), **asked)
     local = ct.identify(arms, 2, **asked)
     assert (ray, ray.ledger) == (local, local.ledger)
@@ -188,7 +189,7 @@ def fine(candidate, rng):
 
 def test_a_pull_that_ends_every_host_stops_the_run_which_can_be_resumed(tmp_path):
     path = tmp_path / "run.ctlog"
-    asked = {"agents": 2, "horizon": 8, "algorithm": "uniform", "seed": 1}
+    asked: dict[str, Any] = {"agents": 2, "horizon": 8, "algorithm": "uniform", "seed": 1}
     message = (
         r"agent \d( and 1 others)? on node .*, process \d+, was lost while answering request 1 \(Pull\): its host is"
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import numpy as np
 import pytest
@@ -147,7 +149,7 @@ def test_agents_rebuilt_before_every_exchange_give_the_undisturbed_run_without_r
     ):
         local = ct.identify(make(), m, **asked)
         function.calls = Urns.drawn = 0
-        events = []
+        events: list[Any] = []
         rebuilt = ct.identify(make(), m, team=RebuiltEveryTime(), on_event=events.append, **asked)
         assert (rebuilt, rebuilt.ledger) == (local, local.ledger)
         assert sum(event.pulls for event in events if isinstance(event, PullsMade)) == local.pulls

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,6 +47,7 @@ _FEW = ("collab-top-iid", "frugal-top-noniid")  # all the others in .ci/run
 def test_every_algorithm_runs_as_on_the_local_team(algorithm):
     rng = np.random.default_rng(4)
     m, agents = (1, 1) if algorithm in FOR_ONE_AGENT else (4, 7)
+    arms: ct.Arms
     if ct.make_algorithm(algorithm).iid_only or agents == 1:
         arms = ct.BernoulliArms(rng.uniform(0.2, 0.8, 60))
     else:
@@ -102,7 +104,7 @@ def test_slow_pulls_of_a_host_run_in_parallel_up_to_the_limit():
 
 def test_a_run_on_ray_can_be_resumed_on_any_team_and_vice_versa(tmp_path):
     path = tmp_path / "run.ctlog"
-    asked = {"agents": 4, "horizon": 30, "algorithm": "kzz", "seed": 3}
+    asked: dict[str, Any] = {"agents": 4, "horizon": 30, "algorithm": "kzz", "seed": 3}
     plain = ct.identify(MEANS, 2, pull=score, **asked)
     first = ct.identify(MEANS, 2, pull=score, checkpoint=path, team=ct.RayTeam(hosts=2), **asked)
     assert (first, first.ledger) == (plain, plain.ledger)
@@ -111,7 +113,7 @@ def test_a_run_on_ray_can_be_resumed_on_any_team_and_vice_versa(tmp_path):
     data = path.read_bytes()
     path.write_bytes(data[: len(data) * 2 // 3])
     recorded = recorded_pulls(path)
-    events = []
+    events: list[Any] = []
     again = ct.resume(path, pull=score, team=ct.RayTeam(hosts=3), on_event=events.append)
     assert (again, again.ledger) == (plain, plain.ledger)
     pulls = [event for event in events if isinstance(event, PullsMade)]
@@ -133,7 +135,7 @@ def test_failures_and_retries_are_counted_as_on_the_local_team():
     policy = ct.PullPolicy(retries=1, wait=0, failures="zero")
 
     def run(team):
-        events = []
+        events: list[Any] = []
         result = ct.identify(
             MEANS, 1, pull=fails_now_and_then, policy=policy, agents=3, horizon=40, seed=2, team=team,
             on_event=events.append,
@@ -164,7 +166,7 @@ def hangs(mean, rng):
 
 @pytest.mark.slow
 def test_an_async_function_in_batch_form_gives_the_local_run():
-    asked = {"pull": score_batch_async, "agents": 4, "horizon": 60, "seed": 3}
+    asked: dict[str, Any] = {"pull": score_batch_async, "agents": 4, "horizon": 60, "seed": 3}
     ray, local = (ct.identify(MEANS, 2, team=team, **asked) for team in (ct.RayTeam(hosts=2), "local"))
     assert (ray, ray.ledger) == (local, local.ledger)
 
@@ -172,7 +174,14 @@ def test_an_async_function_in_batch_form_gives_the_local_run():
 @pytest.mark.slow
 def test_a_pull_that_takes_too_long_is_killed_in_its_host():
     policy = ct.PullPolicy(time_limit=1, failures="zero")
-    asked = {"pull": hangs, "policy": policy, "agents": 2, "horizon": 5, "algorithm": "uniform", "seed": 1}
+    asked: dict[str, Any] = {
+        "pull": hangs,
+        "policy": policy,
+        "agents": 2,
+        "horizon": 5,
+        "algorithm": "uniform",
+        "seed": 1,
+    }
     result = ct.identify(MEANS, 1, team=ct.RayTeam(hosts=1), **asked)
     assert result.top == ["0.8"]
     assert result.failures == {"0.2": 2}
@@ -180,7 +189,7 @@ def test_a_pull_that_takes_too_long_is_killed_in_its_host():
 
 @pytest.mark.slow
 def test_a_budget_reports_what_was_spent():
-    asked = {"agents": 3, "budget": 200.0, "cost": [1, 2, 3, 4, 5], "seed": 2}
+    asked: dict[str, Any] = {"agents": 3, "budget": 200.0, "cost": [1, 2, 3, 4, 5], "seed": 2}
     ray, local = (ct.identify(MEANS, 1, pull=score, team=team, **asked) for team in (ct.RayTeam(hosts=2), "local"))
     assert ray.spending == local.spending
     assert ray.spending.spent is not None

@@ -37,8 +37,8 @@ class AuditedSites(ThreadSites):
         super().__init__(certs, **settings)
         self.folder, self.arms = folder, {f"site{number}": CountedArms() for number in range(SITES)}
 
-    def _join(self, name, arms):
-        super()._join(name, self.arms[name], audit=self.folder / f"{name}.jsonl")
+    def _join(self, name, arms, **more):
+        super()._join(name, self.arms[name], audit=self.folder / f"{name}.jsonl", **more)
 
     def lines(self, name):
         return [json.loads(line) for line in (self.folder / f"{name}.jsonl").read_text().splitlines()]
@@ -65,8 +65,8 @@ def audited(certs, tmp_path):
 
     def run(algorithm, min_batch):
         team = AuditedSites(certs, tmp_path, min_batch=min_batch)
-        arms, options = ct.BernoulliArms(MEANS), {"agents": SITES, "horizon": HORIZON, "seed": 5}
-        return ct.identify(arms, 20, algorithm=algorithm, team=team, **options), team
+        arms = ct.BernoulliArms(MEANS)
+        return ct.identify(arms, 20, agents=SITES, horizon=HORIZON, algorithm=algorithm, seed=5, team=team), team
 
     return run
 

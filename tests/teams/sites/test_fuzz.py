@@ -128,6 +128,7 @@ class Site:
             assert isinstance(request.messages[-1], Narrow | Sample)
             raise Contradicted from None
         frame = read_from_site(encode(Answer(seal_reply(reply, LIFE))))
+        assert isinstance(frame, Answer)
         self.state.check_reply(request, frame.reply.open())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import pytest
@@ -144,8 +145,8 @@ class LastSiteLeaves(ThreadSites):
         super().__init__(certs, **settings)
         self.batch = batch
 
-    def _join(self, name, arms):
-        super()._join(name, Leaves(arms, self.batch) if name == "site3" else arms)
+    def _join(self, name, arms, **more):
+        super()._join(name, Leaves(arms, self.batch) if name == "site3" else arms, **more)
 
 
 class LastAgentLeaves(ct.LocalTeam):
@@ -190,7 +191,7 @@ def test_a_run_continues_without_a_real_site_that_fails(certs, algorithm, tmp_pa
     assert ct.identify(arms, **run, team=again, checkpoint=log) == result
 
 
-SMALLER = {"m": 2, "agents": 4, "horizon": 9_000, "algorithm": "collab-top-iid", "seed": 1}
+SMALLER: dict[str, Any] = {"m": 2, "agents": 4, "horizon": 9_000, "algorithm": "collab-top-iid", "seed": 1}
 """The rehearsal of this run has no batch below 46 pulls; without site3 from its third batch on, some have 30."""
 
 

@@ -33,7 +33,7 @@ class LyingTeam(ct.LocalTeam):
         self.states = [PublicState(agent, setup.problem) for agent in range(setup.problem.agents)]
 
     def deliver(self, requests):
-        replies = super().deliver(requests)
+        replies = [*super().deliver(requests)]
         if requests[0].agent == 0 and self.draw(st.integers(0, 2)):
             lie = msgspec.structs.replace(replies[0], answer=self.lie(requests[0].messages[-1], replies[0].answer))
             if self.is_accepted(requests[0], lie):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,7 +77,7 @@ class Shrinking(ct.Algorithm):
 
 def test_a_small_batch_that_could_not_be_rehearsed_is_declined_when_it_is_requested(certs, tmp_path):
     team = ThreadSites(certs, min_batch=5, joins={"audit": tmp_path / "sent.jsonl"})
-    run = {"m": 1, "agents": 1, "horizon": 100, "algorithm": Shrinking(), "seed": 1}
+    run: dict[str, Any] = {"m": 1, "agents": 1, "horizon": 100, "algorithm": Shrinking(), "seed": 1}
     with pytest.raises(ct.SiteError, match="site0 stopped taking part: the schedule has a batch of size 3"):
         ct.identify(ct.BernoulliArms([0.9, 0.1]), **run, team=team)
     assert "a batch of size 3 was requested, but min_batch is 5" in str(team.errors[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ def run(certs, log, *, on_lost):
     for thread in threads:
         thread.start()
     try:
-        problem = {"agents": 3, "horizon": 600, "algorithm": "collab-top-noniid", "seed": 1}
+        problem: dict[str, Any] = {"agents": 3, "horizon": 600, "algorithm": "collab-top-noniid", "seed": 1}
         return ct.identify(ct.RemoteArms(8), 2, **problem, team=team, checkpoint=log)
     finally:
         for thread in threads:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from tests.support.thread_sites import ThreadSites
 
 def test_fifty_sites_finish_a_run(certs):
     arms = ct.BernoulliArms(np.random.default_rng(1).uniform(0.2, 0.8, 600))
-    run = {"m": 5, "agents": 50, "horizon": 2_000, "algorithm": "frugal-top", "seed": 1}
+    run: dict[str, Any] = {"m": 5, "agents": 50, "horizon": 2_000, "algorithm": "frugal-top", "seed": 1}
     result = ct.identify(arms, **run, team=ThreadSites(certs))
     expected = ct.identify(arms, **run)
     assert result == expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import grpc
 import numpy as np
@@ -21,7 +21,7 @@ from collabtop.testing import ConstantArms
 from tests.support.peers import Peer
 
 ARMS = ConstantArms([[0.75, 0.5], *[[0.25, 0.5]] * 6, [0.5, 0.25]])
-RUN = {"m": 1, "agents": 2, "horizon": 300, "seed": 1}
+RUN: dict[str, Any] = {"m": 1, "agents": 2, "horizon": 300, "seed": 1}
 
 
 class Site:
@@ -67,7 +67,7 @@ def run_with(certs, outcome, *, log=None, on_event=None, algorithm="uniform", **
     team = ct.SitesTeam(["site0", "site1"], listen="localhost:0", cert=certs / "coordinator.pem", **settings)
 
     def run():
-        arguments = {"algorithm": algorithm, "checkpoint": log, "on_event": on_event}
+        arguments: dict[str, Any] = {"algorithm": algorithm, "checkpoint": log, "on_event": on_event}
         try:
             outcome.append(ct.identify(ct.RemoteArms(8), **RUN, **arguments, team=team))
         except Exception as error:

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import grpc
 import numpy as np
@@ -19,9 +20,10 @@ from collabtop.teams.sites.audit import Audit
 from collabtop.teams.sites.frames import Answer, Ask, Hello, Ready, Refused, Welcome, encode
 from tests.support.peers import Peer
 from tests.support.thread_sites import ThreadSites
+from tests.support.untyped import untyped
 
 ARMS = ct.BernoulliArms([0.9, 0.5, 0.4], labels=["red pill", "blue pill", "sugar"])
-RUN = {"m": 1, "agents": 2, "horizon": 300, "algorithm": "uniform", "seed": 1}
+RUN: dict[str, Any] = {"m": 1, "agents": 2, "horizon": 300, "algorithm": "uniform", "seed": 1}
 
 
 def waiting_team(certs, **settings):
@@ -122,7 +124,7 @@ def test_a_wrong_run_id_a_wrong_version_and_different_arms_are_rejected(waiting_
     ):
         with Peer.of(waiting_run.port, certs, "site1") as peer:
             peer.send(hello)
-            assert peer.read() == Refused(why)
+            assert peer.read() == Refused(untyped(why))
 
 
 def test_a_certificate_for_a_different_site_is_rejected(certs):
