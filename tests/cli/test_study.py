@@ -12,6 +12,8 @@ from pathlib import Path
 import polars
 import pytest
 
+from tests.support.unmeasured import unmeasured
+
 COMMAND = Path(sys.executable).with_name("collabtop")
 
 GRID = """
@@ -117,7 +119,7 @@ def test_a_full_disk_ends_with_one_line_and_the_same_command_goes_on(grid, tmp_p
         resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, 4_000))
 
     grid.write_text(GRID % 40)
-    with started("study", grid, "--out", tmp_path / "out", "--json", preexec_fn=little_room) as child:
+    with started("study", grid, "--out", tmp_path / "out", "--json", preexec_fn=little_room, env=unmeasured()) as child:
         _, complaint = child.communicate(timeout=60)
     assert child.returncode == 1
     assert complaint.decode() == (

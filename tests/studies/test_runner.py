@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 import collabtop as ct
-from collabtop.studies import chunks, runner
 from collabtop.runlog.file import RunLog
+from collabtop.studies import chunks, runner
 from collabtop.studies.runner import run_again
+from tests.support.unmeasured import unmeasured
 
 SCRIPT = """
 import sys, collabtop as ct
@@ -142,7 +143,7 @@ def test_a_full_disk_is_a_clear_error_and_the_study_goes_on_later(tmp_path, undi
     def little_room():
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
-    with started(tmp_path, preexec_fn=little_room) as child:
+    with started(tmp_path, preexec_fn=little_room, env=unmeasured()) as child:
         _, complaint = child.communicate(timeout=60)
     assert child.returncode == 1
     assert "StudyError" in complaint.decode().splitlines()[-1]
