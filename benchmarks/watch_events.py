@@ -29,9 +29,9 @@ from playwright.sync_api import sync_playwright
 import collabtop as ct
 from collabtop.runlog.file import RunLog, read_log
 from collabtop.runlog.format import Exchange, Finished, Record, Rewards, Timestamp
-from collabtop.watch.runs import WatchedRun
 from collabtop.watch.serve import runs_in
 from collabtop.watch.views import changes, view
+from collabtop.watch.watched_runs import WatchedRun
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.support.page_server import page_in_thread

@@ -123,7 +123,8 @@ def test_a_full_disk_ends_with_one_line_and_the_same_command_goes_on(grid, tmp_p
         _, complaint = child.communicate(timeout=60)
     assert child.returncode == 1
     assert complaint.decode() == (
-        f"error: {tmp_path / 'out'}: file too large; fix this and run the study again to resume it\n"
+        f"error: study journal {str(tmp_path / 'out' / 'journal')!r}: file too large; "
+        "fix this and run the study again to resume it\n"
     )
     with started("study", grid, "--out", tmp_path / "out", "--json") as child:
         out, _ = child.communicate(timeout=60)

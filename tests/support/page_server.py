@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from collabtop.watch.runs import Runs
 from collabtop.watch.serve import Page
+from collabtop.watch.watched_runs import Runs
 
 _SECONDS_TO_START = 10.0
 

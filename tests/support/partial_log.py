@@ -30,7 +30,7 @@ def half(tmp_path, monkeypatch):
     """Makes logs of a run over sites that is half way, followed by more records; in use until `end` is called."""
     in_use = True
     # A process that reads a file releases its own lock on it, so the system cannot be asked here.
-    monkeypatch.setattr("collabtop.watch.runs.is_in_use", lambda path: in_use)
+    monkeypatch.setattr("collabtop.watch.watched_runs.is_in_use", lambda path: in_use)
 
     def make(*more, name="half.ctlog"):
         logged(tmp_path / "whole.ctlog")

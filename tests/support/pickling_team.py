@@ -1,4 +1,4 @@
-"""A team of one's own, written from docs/extending.md alone: each agent in a process, arms pickled."""
+"""An example of a custom team: one process per agent, with pickled arms."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class PicklingTeam(Team):
             self.pipes[request.agent].send(request)
         outcomes = []
         for request in requests:
-            outcome, report = self.pipes[request.agent].recv()
-            self.reports.take(report)
+            outcome, items = self.pipes[request.agent].recv()
+            self.reports.take(items)
             outcomes.append(outcome)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):

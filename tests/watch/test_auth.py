@@ -8,8 +8,8 @@ import urllib.request
 import pytest
 
 import collabtop as ct
-from collabtop.watch.runs import Runs
 from collabtop.watch.serve import Page
+from collabtop.watch.watched_runs import Runs
 from tests.support.browser import serve
 
 

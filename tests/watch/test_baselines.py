@@ -7,8 +7,8 @@ import time
 import pytest
 
 import collabtop as ct
-from collabtop.watch.runs import WatchedRun
 from collabtop.watch.views import view
+from collabtop.watch.watched_runs import WatchedRun
 
 REWARDS = [[0, 1, 0, 0], [1, 1, 0, 1], [0, 1, 1, 0]]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import collabtop as ct
 from collabtop.runlog.file import read_log
 from collabtop.runlog.format import AgentStatus, Exchange, Finished, Header
-from collabtop.watch.runs import WatchedRun
 from collabtop.watch.views import summary, view
+from collabtop.watch.watched_runs import WatchedRun
 from tests.support.partial_log import half, logged, rewritten
 
 

@@ -15,7 +15,7 @@ from collabtop.runlog.file import read_log
 from collabtop.runlog.format import Exchange, Header
 from collabtop.watch.baselines import baseline_of
 from collabtop.watch.replay import INSIDE, Replay
-from collabtop.watch.runs import WatchedRun
+from collabtop.watch.watched_runs import WatchedRun
 
 MEANS = np.linspace(0.1, 0.9, 40)
 ONE_AGENT = ("sar", "sequential-halving", "kl-lucb")
@@ -156,7 +156,7 @@ def test_a_late_baseline_of_the_previous_log_is_ignored(tmp_path, monkeypatch):
             may_continue.wait(10)
         return baseline_of(header)
 
-    monkeypatch.setattr("collabtop.watch.runs.baseline_of", slow_at_first)
+    monkeypatch.setattr("collabtop.watch.watched_runs.baseline_of", slow_at_first)
     logged(path)
     run = watched(path)
     logged(tmp_path / "other.ctlog", horizon=2_000)

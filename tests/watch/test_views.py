@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import collabtop as ct
 from collabtop.runlog.file import RunLog, read_log
 from collabtop.watch.downloads import as_csv, as_json
-from collabtop.watch.runs import Runs, WatchedRun
 from collabtop.watch.views import changes, summary, view
+from collabtop.watch.watched_runs import Runs, WatchedRun
 from tests.support.page_state import apply
 
 values = st.none() | st.integers(-3, 3)

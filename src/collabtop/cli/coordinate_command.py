@@ -9,7 +9,7 @@ import typer
 
 from collabtop.cli.errors import resumable
 from collabtop.cli.output import examples, path_to_save, print_json, print_tables, save_json
-from collabtop.cli.run_options import Json, ProgressOption, WatchOption, wants_progress
+from collabtop.cli.run_options import Json, ProgressOption, WatchOption, file_option, wants_progress
 from collabtop.events import Event, Listening, SiteChanged
 from collabtop.runs.checkpoint import is_finished
 from collabtop.runs.result import Result
@@ -25,10 +25,10 @@ coordinate_examples = examples(
     '  algorithm = "frugal-top"\n\n  seed = 7\n\n  grace = 60\n\n  on_lost = "fail"'
 )
 
-CertOption = Annotated[Path, typer.Option(metavar="FILE", help="Your certificate (NAME.pem).")]
-KeyOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Its key; default: NAME.key beside it.")]
+CertOption = Annotated[Path, file_option("Your certificate (NAME.pem).")]
+KeyOption = Annotated[Path | None, file_option("The certificate's key; default: NAME.key beside it.")]
 AuthorityOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="The authority; default: authority.pem beside the certificate.")
+    Path | None, file_option("Certificate of the authority; default: authority.pem beside the certificate.")
 ]
 
 

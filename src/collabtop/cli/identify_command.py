@@ -41,7 +41,7 @@ _ConfidenceOption = Annotated[
     float | None, typer.Option(help="Instead of --horizon: stop when the answer is right with this probability.")
 ]
 _ToleranceOption = Annotated[
-    float, typer.Option(help="With --confidence: arms that are worse by at most this count as right.")
+    float, typer.Option(help="With --confidence: accept an arm that is worse than the m-th best by at most this much.")
 ]
 _AlgorithmName = Annotated[
     str, typer.Option(help="A name from `collabtop algorithms`, or auto: the default for the kind of arms.")

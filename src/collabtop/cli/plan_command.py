@@ -39,11 +39,11 @@ def plan(
     simulation: Annotated[bool, typer.Option(help="Simulate, or only print the bounds.")] = True,
     runs: Annotated[int, typer.Option(help="Simulated runs per point of the search.")] = 300,
     seconds: Annotated[float, typer.Option(help="About how long to simulate in total.")] = 60.0,
-    seed: Annotated[int, typer.Option(min=0, help="A different seed makes different runs.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the simulations.")] = 0,
     jobs: Annotated[int | None, typer.Option(min=1, help="Number of processes; default: all cores.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
-    """Find out which horizon gives which error, and the words, bits and round trips of each algorithm."""
+    """Estimate the horizon that a given error needs, and what each algorithm communicates."""
     result = ct.plan(
         n,
         m,

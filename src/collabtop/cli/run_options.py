@@ -56,7 +56,7 @@ FailuresOption = Annotated[
 ]
 ProgressOption = Annotated[
     bool | None,
-    typer.Option("--progress/--no-progress", help="Show the progress of the run; by default, in a terminal."),
+    typer.Option("--progress/--no-progress", help="Show progress; on by default in a terminal."),
 ]
 WatchOption = Annotated[bool, typer.Option("--watch", help="Show the run on a page in the browser.")]
 Json = Annotated[bool, typer.Option("--json", help="Print only JSON: the whole result.")]

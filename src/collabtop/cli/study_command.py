@@ -49,7 +49,7 @@ def study(
     parquet: Annotated[bool, typer.Option("--parquet", help="Also write rows.parquet (needs polars).")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print only JSON: the points.")] = False,
 ) -> None:
-    """Make all runs of a grid, with one row per run; the same command continues a stopped study."""
+    """Run every point of a grid and write one row per run. Repeat the command to continue a stopped study."""
     grid = read_study(file)
     folder = out if out is not None else file.with_name(f"{file.stem}-results")
     with resumable():

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from collabtop.cli.output import examples
-from collabtop.runs.watch_page import need_watch_extra, open_browser
+from collabtop.runs.page_launcher import need_watch_extra, open_browser
 
 watch_examples = examples(
     "collabtop watch run.ctlog",

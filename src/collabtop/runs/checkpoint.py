@@ -1,4 +1,4 @@
-"""Checkpoints: the header of a run, and whether a log belongs to it."""
+"""The header of a checkpoint, and whether a log belongs to a run. `runlog.file` reads and writes the file itself."""
 
 from os import PathLike
 from typing import Any

@@ -15,10 +15,10 @@ from collabtop.runlog.format import Finished, Header
 from collabtop.runlog.recorder import RewardRecorder
 from collabtop.runs.budget import Spending, worst_case
 from collabtop.runs.checkpoint import make_header, open_checkpoint
+from collabtop.runs.page_launcher import open_page
 from collabtop.runs.progress import progress_display
 from collabtop.runs.result import Observed, Result, observed_of
 from collabtop.runs.spec import RunSpec
-from collabtop.runs.watch_page import open_page
 from collabtop.teams.logging_team import LoggingTeam
 
 

@@ -1,0 +1,1 @@
+"""Where agents run. The base class of all teams is `collabtop.coordination.team.Team`."""

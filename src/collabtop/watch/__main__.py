@@ -1,4 +1,4 @@
-"""The process that serves the page of a run with `watch=True`; `collabtop.runs.watch_page` starts it.
+"""The process that serves the page of a run with `watch=True`; `collabtop.runs.page_launcher` starts it.
 
 It prints its address, then reads paths of logs to show from stdin, one per line. It ends when the process that started
 it has ended (stdin is closed) and no page is open any more. It deletes its folder when it ends. If it is killed, the
@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from collabtop.runlog.file import is_in_use, lock_file
-from collabtop.watch.runs import Runs
 from collabtop.watch.serve import Page
+from collabtop.watch.watched_runs import Runs
 
 _SECONDS_UNUSED = 20.0
 _LOCK_NAME = "page"

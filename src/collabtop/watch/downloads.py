@@ -8,7 +8,7 @@ import msgspec
 from collabtop.coordination.scoreboard import OPEN
 from collabtop.display.result_table import TableRow
 from collabtop.stats import wilson_interval
-from collabtop.watch.runs import WatchedRun
+from collabtop.watch.watched_runs import WatchedRun
 
 _VERDICTS = ("open", "accepted", "rejected", "settled inside an agent")
 

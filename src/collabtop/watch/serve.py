@@ -12,8 +12,8 @@ import uvicorn
 
 from collabtop.errors import FileError, InputError, reason
 from collabtop.watch.auth import is_loopback
-from collabtop.watch.runs import Runs
 from collabtop.watch.server import PageServer
+from collabtop.watch.watched_runs import Runs
 
 
 class Page:

@@ -17,8 +17,8 @@ from starlette.types import ASGIApp
 
 from collabtop.watch.auth import Guard
 from collabtop.watch.downloads import as_csv, as_json
-from collabtop.watch.runs import Runs, WatchedRun
 from collabtop.watch.views import Sections, changes, summary, view
+from collabtop.watch.watched_runs import Runs, WatchedRun
 
 _SECONDS_BETWEEN_CHANGES = 0.2
 _SECONDS_BETWEEN_LISTS = 1.0

@@ -12,7 +12,7 @@ from collabtop.protocol.ledger import Direction, Ledger
 from collabtop.runlog.format import Header
 from collabtop.runlog.log_state import MessageTotals
 from collabtop.watch.replay import Counts
-from collabtop.watch.runs import WatchedRun
+from collabtop.watch.watched_runs import WatchedRun
 
 _MIN_SECONDS_LATE = 10.0
 _MIN_SILENCES_LATE = 3.0

@@ -59,7 +59,7 @@ def test_watching_changes_nothing_in_a_run():
 def pages(monkeypatch):
     """The pages of this process; those that a test starts end with it."""
     started = {}
-    monkeypatch.setattr("collabtop.runs.watch_page._pages", started)
+    monkeypatch.setattr("collabtop.runs.page_launcher._pages", started)
     yield started
     for page in started.values():
         page.close()
