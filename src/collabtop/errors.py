@@ -58,7 +58,7 @@ class HorizonError(InputError):
 
     def __init__(self, message: str, smallest: int, *, argument: str | None = "horizon") -> None:
         super().__init__(message, argument=argument)
-        self.smallest = smallest
+        self.smallest = int(smallest)
 
 
 class BudgetError(InputError):
@@ -68,7 +68,7 @@ class BudgetError(InputError):
 
     def __init__(self, message: str, smallest: float, *, argument: str | None = "budget") -> None:
         super().__init__(message, argument=argument)
-        self.smallest = smallest
+        self.smallest = float(smallest)
 
 
 class SettingError(InputError):
@@ -121,7 +121,7 @@ class AgentsGoneError(SiteError):
 
     def __init__(self, message: str, agents: Iterable[int]) -> None:
         super().__init__(message)
-        self.agents = frozenset(agents)
+        self.agents = frozenset(map(int, agents))
 
 
 class StudyError(CollabtopError, RuntimeError):

@@ -1,7 +1,5 @@
 """The mathematics of the problem: gaps, complexity, speed-up and the paper's bound."""
 
-from __future__ import annotations
-
 import math
 
 import msgspec
@@ -43,7 +41,7 @@ class Problem(msgspec.Struct, frozen=True):
         return 2 * self.m > self.n
 
     @property
-    def inner(self) -> Problem:
+    def inner(self) -> "Problem":
         """The problem that an algorithm solves: the n - m worst arms if mirrored, else the m best.
 
         >>> Problem(n=10, m=7, agents=2, horizon=100).inner.m
@@ -51,7 +49,7 @@ class Problem(msgspec.Struct, frozen=True):
         """
         return Problem(self.n, min(self.m, self.n - self.m), self.agents, self.horizon)
 
-    def at_horizon(self, horizon: int) -> Problem:
+    def at_horizon(self, horizon: int) -> "Problem":
         """The same problem with a different horizon.
 
         >>> Problem(n=10, m=7, agents=2, horizon=100).at_horizon(50)

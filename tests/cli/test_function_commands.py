@@ -208,7 +208,7 @@ def test_simulations_and_logged_rewards_are_resumed_with_their_files(run, here, 
         (["--arms", "mymodule"], "--arms is 'mymodule', but MODULE:NAME is needed"),
         (["--arms", "nomodule:x"], "--arms: 'nomodule' cannot be imported (ModuleNotFoundError"),
         (["--arms", "mymodule:candidate"], "'mymodule' has no 'candidate' (did you mean 'candidates'?)"),
-        (["--arms", "mymodule:candidates"], "with pull="),
+        (["--arms", "mymodule:candidates"], "with --pull"),
         (
             ["--arms", "mymodule:candidates", "--pull", "mymodule:price"],
             "--pull is price(mean), but it has to be callable as pull(candidate, rng)",

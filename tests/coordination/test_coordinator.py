@@ -143,3 +143,31 @@ def test_agents_that_are_not_asked_do_nothing():
     coordinator.open(ConstantArms([0.5, 0.25]))
     coordinator.ask({1: Pull(None, np.array([2]))}, Means)
     assert [len(agent.batches) for agent in team._members] == [0, 1, 0]
+
+
+class NeverOpened(ct.LocalTeam):
+    """Fails in `open`, and then in `close` for want of what `open` would have made."""
+
+    def open(self, arms, setup, recorder):
+        raise OSError("no such host")
+
+    def close(self):
+        raise AttributeError("there is nothing to close")
+
+
+def test_the_error_of_a_team_that_could_not_be_opened_is_the_one_that_is_raised():
+    with pytest.raises(OSError, match="no such host"):
+        ct.identify(ct.BernoulliArms([0.9, 0.1]), 1, agents=2, horizon=10, algorithm="uniform", team=NeverOpened())
+
+
+class Reversing(ct.LocalTeam):
+    def deliver(self, requests):
+        return reversed(super().deliver(requests))
+
+
+def test_a_wrong_reply_is_not_logged_so_the_run_can_be_continued(tmp_path):
+    run = {"agents": 2, "horizon": 10, "algorithm": "uniform", "seed": 1, "checkpoint": tmp_path / "run.ctlog"}
+    arms = ct.BernoulliArms([0.9, 0.1])
+    with pytest.raises(ProtocolError, match="agent 0 was asked, agent 1 replied"):
+        ct.identify(arms, 1, team=Reversing(), **run)
+    assert ct.identify(arms, 1, **run) == ct.identify(arms, 1, **(run | {"checkpoint": None}))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import collabtop as ct
-from collabtop.runlog.file import RunLog, read_log
-from collabtop.runlog.format import Exchange, Rewards
+from collabtop.runlog.file import RunLog, open_log, read_log
+from collabtop.runlog.format import Exchange, Rewards, StudyHeader
 from tests.support.resumable import MEANS, Counted, identify
 
 ONE_AGENT = ("sar", "sequential-halving", "kl-lucb")
@@ -229,3 +229,25 @@ def test_an_exchange_that_comes_out_differently_is_noticed(path):
     log.close()
     with pytest.raises(ct.FileError, match="does not fit this run: exchange 1 differs from the logged one"):
         ct.resume(path, pull=score)
+
+
+def test_options_that_are_numpy_numbers_are_kept_in_a_checkpoint(tmp_path):
+    run = {"agents": 2, "confidence": np.float64(0.9), "seed": 1, "checkpoint": tmp_path / "run.ctlog"}
+    arms = ct.BernoulliArms([0.9, 0.1])
+    assert ct.identify(arms, 1, **run) == ct.identify(arms, 1, **run)
+
+
+def test_the_journal_of_a_study_is_no_checkpoint(tmp_path):
+    arms = ct.BernoulliArms([0.9, 0.1])
+    log = open_log(tmp_path / "journal", StudyHeader("mine"), lambda record: None)
+    log.close()
+    with pytest.raises(ct.FileError, match="belongs to a different run: it is not the log of a run"):
+        ct.identify(arms, 1, agents=2, horizon=20, checkpoint=tmp_path / "journal")
+
+
+@pytest.mark.parametrize("algorithm", ["kzz", 5])
+def test_resume_takes_an_algorithm_object_only(tmp_path, algorithm):
+    arms = ct.BernoulliArms([0.9, 0.1])
+    ct.identify(arms, 1, agents=2, horizon=20, seed=1, checkpoint=tmp_path / "run.ctlog")
+    with pytest.raises(ct.InputError, match=r"algorithm is .*, but an algorithm object is needed"):
+        ct.resume(tmp_path / "run.ctlog", arms=arms, algorithm=algorithm)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import collabtop as ct
@@ -101,3 +102,18 @@ def test_with_tied_means_either_arm_is_right():
     tied = ct.BernoulliArms([1.0, 1.0, 0.0])
     table = ct.Study(arms=tied, algorithms="uniform", agents=1, horizon=9, runs=20).run(jobs=1)
     assert all(row.correct for row in table.rows)
+
+
+def test_a_grid_of_numpy_numbers_is_one_of_plain_numbers(tmp_path):
+    arms = ct.BernoulliArms([0.9, 0.5, 0.1])
+    grid: dict[str, Any] = {"arms": arms, "algorithms": "uniform", "runs": 2, "seed": 1}
+    numbers: dict[str, Any] = {"horizon": np.array([50, 60]), "m": np.int64(1), "agents": np.array([2])}
+    with_numpy = ct.Study(**numbers, **grid)
+    assert with_numpy.run(tmp_path / "out", jobs=1) == ct.Study(horizon=[50, 60], m=1, agents=2, **grid).run(jobs=1)
+
+
+@pytest.mark.parametrize("seed", [-1, None, "abc", 0.5])
+def test_a_seed_that_is_no_whole_number_is_an_error(seed):
+    with pytest.raises(ct.InputError, match=r"seed is .*, but a whole number of at least 0 is needed") as caught:
+        ct.Study(arms=ct.BernoulliArms([0.9, 0.5]), algorithms="uniform", horizon=10, agents=1, seed=seed)
+    assert caught.value.argument == "seed"

@@ -96,4 +96,4 @@ class Algorithm(ABC):
     @property
     def options(self) -> dict[str, Any]:
         """The options and their values."""
-        return asdict(self)
+        return {name: value.item() if isinstance(value, np.generic) else value for name, value in asdict(self).items()}

@@ -1,7 +1,5 @@
 """Pulls in separate processes, which can be killed after a time limit; Python cannot kill a thread."""
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os
@@ -71,7 +69,7 @@ class WorkerCaller:
         for worker in workers:
             self._drop(worker)
 
-    def _take(self) -> _Worker:
+    def _take(self) -> "_Worker":
         with self._lock:
             self._check_open()
             if self._idle:
@@ -91,7 +89,7 @@ class WorkerCaller:
         if self._closed:
             raise PullError("a pull was requested after the run had ended", "")
 
-    def _drop(self, worker: _Worker) -> None:
+    def _drop(self, worker: "_Worker") -> None:
         worker.kill()
         with self._lock:
             self._all.discard(worker)

@@ -1,5 +1,6 @@
 """Errors on the command line: one line on stderr and an exit code, no traceback."""
 
+import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -39,7 +40,10 @@ class Command(TyperCommand):
             return super().invoke(ctx)
         except InputError as error:
             argument = error.argument or ""
-            _end(in_options(str(error), argument, self._option_for(argument, ctx)), BAD_INPUT)
+            message = in_options(str(error), argument, self._option_for(argument, ctx))
+            names = "|".join(param.name for param in self.params)
+            message = re.sub(rf"\b({names})=(?=\W|$)", lambda name: self._option_for(name[1], ctx) or name[0], message)
+            _end(message, BAD_INPUT)
 
     def _option_for(self, argument: str, ctx: Any) -> str | None:
         """The option that an argument was given by, if it was given by one."""

@@ -8,7 +8,7 @@ import msgspec
 
 from collabtop.arms import Arms
 from collabtop.coordination.scoreboard import Estimates, Scoreboard
-from collabtop.coordination.team import Batch, Team
+from collabtop.coordination.team import Batch, Team, check_replies
 from collabtop.errors import AgentsGoneError, ProtocolError
 from collabtop.events import Exchanged, RoundBegan
 from collabtop.protocol.ledger import Ledger, Meter, Round
@@ -145,16 +145,10 @@ class Coordinator:
         self._number += 1
         requests = [self._request(agent, question) for agent, question in questions]
         began = perf_counter()
-        replies = list(self._team.deliver(requests))
+        replies = check_replies(requests, self._team.deliver(requests), self._team)
         self._seconds += perf_counter() - began
-        if len(replies) != len(requests) and self._team.tolerates_loss:
-            requests = self._without_lost(requests, replies)
-        if len(replies) != len(requests):
-            raise ProtocolError(f"{len(requests)} agents were asked, {len(replies)} replied")
-        answers = {
-            request.agent: _checked_answer(request, reply, expect)
-            for request, reply in zip(requests, replies, strict=True)
-        }
+        answers = {reply.agent: _answer(reply, expect) for reply in replies}
+        self.lost |= {request.agent for request in requests} - answers.keys()
         self.meter.count_replies(replies)
         self._publish_exchange()
         return answers
@@ -165,21 +159,13 @@ class Coordinator:
         outgoing.clear()
         return Request(agent, self._number, messages)
 
-    def _without_lost(self, requests: list[Request], replies: list[Reply]) -> list[Request]:
-        """The requests that were answered; the agents of the others are lost."""
-        replied = {reply.agent for reply in replies}
-        self.lost |= {request.agent for request in requests} - replied
-        return [request for request in requests if request.agent in replied]
-
     def _publish_exchange(self) -> None:
         if self._recorder.is_watched:
             ledger, pulls = self.meter.ledger(), sum(counted.pulls for counted in self.meter.rounds())
             self._recorder.publish(Exchanged(self._number, self.meter.time, pulls, ledger.words, ledger.bits))
 
 
-def _checked_answer(request: Request, reply: Reply, expect: type[Answer]) -> Answer:
-    if reply.agent != request.agent or reply.number != request.number:
-        raise ProtocolError(f"agent {request.agent} was asked, agent {reply.agent} replied")
+def _answer(reply: Reply, expect: type[Answer]) -> Answer:
     if not isinstance(reply.answer, expect):
         raise ProtocolError(f"agent {reply.agent} sent {kind_of(type(reply.answer))}, not {kind_of(expect)}")
     return reply.answer

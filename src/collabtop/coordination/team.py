@@ -1,11 +1,12 @@
 """A team: the transport between the coordinator and the agents. Requests go out, replies come back."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from collabtop.arms import Arms
 from collabtop.arms.base import Ints, Reals
+from collabtop.errors import ProtocolError
 from collabtop.protocol.ledger import TransportStats
 from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.setup import Setup
@@ -63,3 +64,16 @@ class Team(ABC):
     def transport_stats(self) -> TransportStats:
         """What the transport has cost so far in this run."""
         return TransportStats()
+
+
+def check_replies(requests: Sequence[Request], replies: Iterable[Reply], team: Team) -> list[Reply]:
+    """The replies, if each is to its request; a team that tolerates loss may leave some out."""
+    replies = list(replies)
+    agents = {reply.agent for reply in replies}
+    expected = [request for request in requests if request.agent in agents or not team.tolerates_loss]
+    if len(replies) != len(expected):
+        raise ProtocolError(f"{len(requests)} agents were asked, {len(replies)} replied")
+    for request, reply in zip(expected, replies, strict=True):
+        if reply.agent != request.agent or reply.number != request.number:
+            raise ProtocolError(f"agent {request.agent} was asked, agent {reply.agent} replied")
+    return replies

@@ -1,7 +1,5 @@
 """Packs whole numbers with as many bits each as the largest possible value needs."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +28,7 @@ class Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("the size of packed numbers does not match their count and width")
 
     @classmethod
-    def of(cls, numbers: NDArray[np.int64], largest: int) -> Packed:
+    def of(cls, numbers: NDArray[np.int64], largest: int) -> "Packed":
         """Pack numbers from 0 to `largest`."""
         width = max(1, largest.bit_length())
         size = 2 if width <= 16 else 8

@@ -1,7 +1,5 @@
 """The price of error .01: the horizon and the communication that each algorithm needs for it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 
@@ -45,12 +43,12 @@ class Price(msgspec.Struct, frozen=True):
         """Words for IID arms; bits for non-IID arms, where some algorithms send means with fewer bits."""
         return self.words if self.arms == IID else self.bits
 
-    def is_beaten_by(self, other: Price) -> bool:
+    def is_beaten_by(self, other: "Price") -> bool:
         """Whether the other algorithm needs a shorter horizon and less communication."""
         return other.at.horizon < self.at.horizon and other.communication < self.communication
 
 
-def prices(evidence: Evidence) -> list[Price]:
+def prices(evidence: Evidence) -> "list[Price]":
     """The price for each algorithm whose error falls to .01 within its sweep."""
     return [price for arms, m in SETTINGS for price in _prices(evidence, arms, m)]
 

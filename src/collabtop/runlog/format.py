@@ -267,14 +267,14 @@ def read_records(data: bytes, path: Path) -> tuple[list[Record], int]:
         return read_more_records(data, len(MAGIC), path)
     if MAGIC.startswith(data):  # not even the first line was written
         return [], 0
-    if data.startswith(_NAME):
-        version = data[len(_NAME) :].split(b"\n")[0][:8].decode("ascii", "replace")
+    version = data.removeprefix(_NAME).partition(b"\n")[0].decode("ascii", "replace")
+    if data.startswith(_NAME) and version.isdigit():
         raise FileError(
             f"{str(path)!r} has log format {version}, but this version of collabtop reads format {FORMAT}: "
             "use the version that wrote it, or a different file",
             argument="checkpoint",
         )
-    raise FileError(f"{str(path)!r} is not a collabtop log: use a different file", argument="checkpoint")
+    raise FileError(f"{str(path)!r} is not a collabtop log: use a different path or delete it", argument="checkpoint")
 
 
 def read_more_records(data: bytes, start: int, path: Path) -> tuple[list[Record], int]:
@@ -313,6 +313,6 @@ def _bodies(data: bytes, start: int, path: Path) -> Iterator[tuple[memoryview, i
 
 def _damaged(path: Path, at: int) -> FileError:
     return FileError(
-        f"checkpoint {str(path)!r} is damaged at byte {at}, with more after it: take it from a backup",
+        f"log {str(path)!r} is damaged at byte {at}, with more after it: take it from a backup",
         argument="checkpoint",
     )

@@ -91,8 +91,10 @@ def _plain(record: Record) -> Any:
 
 
 def _difference(logged: Record, header: Header) -> str:
+    if not isinstance(logged, Header):
+        return "it is not the log of a run"
     for name in ("algorithm", "m", "agents", "n", "arms", "options", "horizon", "seed"):
-        theirs, ours = getattr(logged, name, None), getattr(header, name)
+        theirs, ours = getattr(logged, name), getattr(header, name)
         if theirs != ours:
             if name == "arms":
                 return "its candidates are different"

@@ -1,6 +1,6 @@
 """Executes a run: puts arms, team, recorder and algorithm together, and builds the result."""
 
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext, suppress
 from functools import partial
 from os import PathLike
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from collabtop.algorithms.registry import algorithms_where
 from collabtop.coordination.coordinator import Coordinator
+from collabtop.coordination.team import Team
 from collabtop.errors import SettingError
 from collabtop.events import OnEvent, RunEnded, RunStarted
 from collabtop.runlog.file import RunLog
@@ -50,7 +51,7 @@ def _run(spec: RunSpec, header: Header, log: RunLog | None, recorder: RewardReco
     with ExitStack() as stack:
         spec.arms.open()
         stack.callback(spec.arms.close)
-        stack.callback(team.close)
+        stack.push(partial(_close, team))
         _check_loss(spec)
         coordinator.open(spec.arms)
         spec.algorithm.solve(coordinator, setup)
@@ -58,6 +59,12 @@ def _run(spec: RunSpec, header: Header, log: RunLog | None, recorder: RewardReco
         _publish_answer(log, recorder, result)
         team.finish()  # this may take a while: sites that are reconnecting are waited for
     return result
+
+
+def _close(team: Team, kind: object, error: BaseException | None, trace: object) -> None:
+    """Close the team; if the run failed, and perhaps the team was never opened, that error is the one to report."""
+    with nullcontext() if error is None else suppress(Exception):
+        team.close()
 
 
 def _check_loss(spec: RunSpec) -> None:

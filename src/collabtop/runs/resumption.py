@@ -20,6 +20,7 @@ from collabtop.runs.checkpoint import other_run, read_header, same_value
 from collabtop.runs.execute import execute
 from collabtop.runs.result import Result
 from collabtop.runs.spec import RunSpec, make_problem, make_team
+from collabtop.validation import wrong_value
 
 
 def resume(
@@ -116,6 +117,8 @@ def _arms(
 
 def _algorithm(header: Header, path: str | PathLike[str], algorithm: Algorithm | None) -> Algorithm:
     if algorithm is not None:
+        if not isinstance(algorithm, Algorithm):
+            raise wrong_value("algorithm", algorithm, "an algorithm object is needed")
         same_value("algorithm", algorithm.title, header.algorithm, path)
         return algorithm
     if header.algorithm not in available_algorithms():

@@ -73,7 +73,7 @@ def make_spec(
     arms = as_arms(arms, pull, policy)
     _check_limit(horizon, budget, cost, confidence, tolerance, max_horizon)
     chosen, why = choose(algorithm, options or {}, arms, confidence, tolerance)
-    seed = secrets.randbits(63) if seed is None else whole_number("seed", seed, least=0)
+    seed = secrets.randbits(63) if seed is None else whole_number("seed", seed, least=0, most=2**64 - 1)
     costs = None
     if budget is not None:
         budget, costs = positive_number("budget", budget), costs_of(arms, cost)
@@ -166,6 +166,6 @@ def make_team(team: str | Team) -> Team:
     if isinstance(team, Team):
         return team
     teams: dict[str, type[Team]] = {"local": LocalTeam, "threads": ThreadsTeam, "ray": RayTeam}
-    if team not in teams:
+    if not isinstance(team, str) or team not in teams:
         raise wrong_value("team", team, "'local', 'threads', 'ray' or a team object is needed")
     return teams[team]()

@@ -1,7 +1,5 @@
 """A study: which runs to make, with seeds that make them the same wherever they run."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -94,7 +92,7 @@ class Study:
         chosen = [make_algorithm(name) if isinstance(name, str) else name for name in _listed("algorithms", algorithms)]
         if not self.arms:
             raise InputError("arms is empty: a study needs at least one set of arms", argument="arms")
-        runs = whole_number("runs", runs, least=1, most=_MOST_RUNS)
+        runs, seed = whole_number("runs", runs, least=1, most=_MOST_RUNS), whole_number("seed", seed, least=0)
         points: list[Point] = []
         for name, its_arms in self.arms.items():
             if not isinstance(its_arms, SimulatedArms):
@@ -108,7 +106,7 @@ class Study:
         self.points = _checked(points, self.arms)
         """The points of the grid, in order and each once."""
 
-    def __add__(self, other: Study) -> Study:
+    def __add__(self, other: "Study") -> "Study":
         for name in self.arms.keys() & other.arms.keys():
             if not np.array_equal(self.arms[name].means, other.arms[name].means):
                 raise InputError(f"arms {name!r} differ between the studies: give them different names")
@@ -155,6 +153,7 @@ class Study:
 
 def _listed(name: str, values: Any) -> list[Any]:
     listed = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+    listed = [value.item() if isinstance(value, np.generic) else value for value in listed]
     if listed == [None]:
         raise InputError(f"{name} is missing: a study of IID arms needs it", argument=name)
     if not listed:

@@ -1,7 +1,5 @@
 """The results of a study: one row per run, and a summary of the rows of each point."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -52,7 +50,7 @@ class Row(msgspec.Struct, frozen=True, order=True):
     pulls: int
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> "Setting":
         """The setting of the run, without its number and seed."""
         return Setting(self.arms, self.algorithm, self.options, self.m, self.agents, self.horizon)
 
@@ -112,7 +110,7 @@ class StudyTable:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def points(self) -> list[PointSummary]:
+    def points(self) -> "list[PointSummary]":
         """A summary of each point, in the order of the rows."""
         groups: dict[Setting, list[Row]] = {}
         for row in self.rows:
@@ -134,7 +132,7 @@ class StudyTable:
         write_whole(Path(path), buffer.getvalue())
 
     @classmethod
-    def from_csv(cls, path: str | Path) -> StudyTable:
+    def from_csv(cls, path: str | Path) -> "StudyTable":
         """Read the rows that `to_csv` wrote."""
         return cls(_read_rows(Path(path)))
 
@@ -171,7 +169,7 @@ def _read_rows(path: Path) -> Iterable[Row]:
                 raise FileError(f"{path}, line {line}: not a row of a study ({error})") from None
 
 
-def _summary(setting: Setting, rows: list[Row]) -> PointSummary:
+def _summary(setting: Setting, rows: list[Row]) -> "PointSummary":
     wrong = sum(not row.correct for row in rows)
     low, high = wilson_interval(wrong / len(rows), len(rows))
     fields: dict[str, Any] = setting._asdict()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from collabtop.arms import Arms
-from collabtop.coordination.team import Batch, Team
+from collabtop.coordination.team import Batch, Team, check_replies
 from collabtop.errors import FileError
 from collabtop.protocol import wire
 from collabtop.protocol.ledger import TransportStats
@@ -34,7 +34,7 @@ class LoggingTeam(Team):
         if logged is not None and self._team.agents_outlive_run:
             replies: Sequence[Reply] = replies_in(logged)
         else:
-            replies = self._team.deliver(requests)
+            replies = check_replies(requests, self._team.deliver(requests), self)  # a wrong reply is not logged
         record = as_record(requests, replies)
         if logged is None:
             self._log.note_time()

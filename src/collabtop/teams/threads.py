@@ -34,7 +34,9 @@ class ThreadsTeam(Team):
     def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
         """Create the agents, and a thread for each."""
         self._members = [Agent(number, arms, setup, recorder) for number in range(setup.problem.agents)]
-        self._threads = [AgentThread(agent) for agent in self._members]
+        self._threads: list[AgentThread] = []
+        for agent in self._members:  # one by one: `close` ends those that were started
+            self._threads.append(AgentThread(agent))
 
     def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
         """Let all agents answer in parallel."""

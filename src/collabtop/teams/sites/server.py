@@ -1,7 +1,5 @@
 """The coordinator's server: sends requests to the connected sites, waits for the others, and checks every answer."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math
@@ -51,7 +49,7 @@ class Port:
             raise wrong_value("listen", listen, "that address cannot be used: is the port in use?") from None
 
     @classmethod
-    async def bind(cls, listen: str, files: tls.Files, keepalive: float, sites: int) -> Port:
+    async def bind(cls, listen: str, files: tls.Files, keepalive: float, sites: int) -> "Port":
         """Bind the port on the running event loop; sites that connect wait until it is opened."""
         return cls(listen, files, keepalive, sites)
 

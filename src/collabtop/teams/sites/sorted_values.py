@@ -1,7 +1,5 @@
 """Bounds on sorted values at a site, from its answers: a dishonest site must not contradict itself."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -28,14 +26,14 @@ class SortedValues:
         self._low: Reals = np.full(count, -np.inf)
         self._high: Reals = np.full(count, np.inf)
 
-    def with_values(self, positions: Ints, values: Reals) -> SortedValues:
+    def with_values(self, positions: Ints, values: Reals) -> "SortedValues":
         """Add that these positions hold these values."""
         low, high = self._low.copy(), self._high.copy()
         low[positions] = np.maximum(low[positions], values)
         high[positions] = np.minimum(high[positions], values)
         return _sorted_values(low, high)
 
-    def with_split(self, position: int, bound: float, *, equal_below: bool) -> SortedValues:
+    def with_split(self, position: int, bound: float, *, equal_below: bool) -> "SortedValues":
         """Add that values before this position lie below the bound, and the others above it.
 
         `equal_below` tells on which side values equal to the bound lie.
@@ -46,7 +44,7 @@ class SortedValues:
         return _sorted_values(low, high)
 
 
-def _sorted_values(low: Reals, high: Reals) -> SortedValues:
+def _sorted_values(low: Reals, high: Reals) -> "SortedValues":
     values = SortedValues(0)
     values._low = np.maximum.accumulate(low)
     values._high = np.minimum.accumulate(high[::-1])[::-1]

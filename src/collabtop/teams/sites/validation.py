@@ -5,8 +5,6 @@ agent was dealt, and in a search also against earlier answers. A site checks eve
 its content, and whether it is in order.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, Literal
@@ -84,7 +82,7 @@ class PublicState:
             check(trial, message)
         _need(trial.total_pulls <= self._problem.horizon, "pulls beyond the horizon")
 
-    def _copy(self) -> PublicState:
+    def _copy(self) -> "PublicState":
         twin = PublicState(self.agent, self._problem)
         vars(twin).update(vars(self))
         return twin
