@@ -14,8 +14,8 @@ from collabtop.runs.spec import RunSpec
 _NAMES = {"n": "the number of candidates", "arms": "the candidates", "options": "the algorithm's options"}
 
 
-def make_header(spec: RunSpec) -> Header:
-    """What a checkpoint states about its run."""
+def make_header(spec: RunSpec, *, logged: bool = True) -> Header:
+    """What a checkpoint states about its run; what takes time for many arms is left out unless it is `logged`."""
     arms, problem, algorithm = spec.arms, spec.problem, spec.algorithm
     return Header(
         n=problem.n,
@@ -27,12 +27,12 @@ def make_header(spec: RunSpec) -> Header:
         options=algorithm.options,
         why=spec.why,
         confidence=algorithm.options["confidence"] if algorithm.stops_early else None,
-        arms=arms.fingerprint(),
+        arms=arms.fingerprint() if logged else "",
         arms_class=type(arms).__name__,
         takes_pull=arms.takes_pull,
         iid=arms.iid,
         labels=arms.labels,
-        candidates=None if arms.candidates is None else plain_data(arms.candidates),
+        candidates=plain_data(arms.candidates) if logged and arms.candidates is not None else None,
         budget=spec.budget,
         costs=spec.costs,
     )

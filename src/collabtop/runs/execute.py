@@ -34,7 +34,7 @@ def execute(
     """Execute a run, with a checkpoint, a progress display and a page in the browser if they are wanted."""
     if watch:
         _, checkpoint = open_page(checkpoint)
-    header = make_header(spec)
+    header = make_header(spec, logged=checkpoint is not None)
     with ExitStack() as stack:
         log = None if checkpoint is None else stack.enter_context(closing(open_checkpoint(checkpoint, header)))
         listener = stack.enter_context(progress_display(on_event)) if progress else on_event
