@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import pickle
 import re
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 import pytest
@@ -26,7 +28,7 @@ TREE = {
 }
 ALL = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}
 
-EXAMPLES = {"int": 7, "float": 7.5, "str": "b", "str | None": "m", "Iterable[int]": [3, 1]}
+EXAMPLES: dict[Any, Any] = {int: 7, float: 7.5, str: "b", str | None: "m", Iterable[int]: [3, 1]}
 
 
 def example_of(kind: type[CollabtopError]) -> CollabtopError:
