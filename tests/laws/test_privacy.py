@@ -16,8 +16,8 @@ N, AGENTS = 600, 4
 
 NUMBERS_ONLY: dict[str, set[type[say.Message]]] = {
     # In the local phase, down and up. Arm numbers are in none of these, means only in search replies.
-    "down": {say.Deal, say.PullHand, say.Sample, say.Narrow, say.CountTies, say.Border, say.Cut},
-    "up": {say.Held, say.Values, say.Window, say.Tied, say.Accepted},
+    "down": {say.Deal, say.PullHand, say.Sample, say.Narrow, say.Border, say.Cut},
+    "up": {say.Held, say.Values, say.Window, say.Accepted},
 }
 SEARCH_REPLIES = (say.Values, say.Window)
 NAMES_ARMS = (say.Hand, say.Pull)
@@ -74,13 +74,11 @@ def test_the_messages_of_the_local_phase_have_no_field_for_an_arm():
         "PullHand": {"times"},
         "Sample": {"rank", "total"},
         "Narrow": {"low", "low_place", "high", "high_place"},
-        "CountTies": {"value"},
         "Border": {"upper", "lower", "top"},
         "Cut": {"keep"},
         "Held": {"size"},
         "Values": {"values"},
         "Window": {"start", "stop", "values"},
-        "Tied": {"below", "equal"},
         "Accepted": {"count"},
     }
 
@@ -102,8 +100,6 @@ def test_the_whole_numbers_that_go_up_are_places_in_a_hand_and_counts_of_it(run)
                 held[agent] = size
             case say.Window(start=start, stop=stop):
                 assert 0 <= start <= stop <= held[agent]
-            case say.Tied(below=below, equal=equal):
-                assert 0 <= below <= below + equal <= held[agent]
             case say.Accepted(count=count):
                 assert direction == "up"
                 assert 0 <= count <= held[agent] - keeps[agent]

@@ -177,7 +177,7 @@ def encoded(kind, **fields):
     [
         encoded("Held", size=2**31),
         encoded("Held", size=-(2**31) - 1),
-        encoded("CountTies", value=float("nan")),
+        encoded("Border", upper=float("nan"), lower=0.5, top=1),
         encoded("Values", values=msgspec.msgpack.Ext(2, np.array([0.5, np.nan]).tobytes())),
         encoded("Held", size=3, colour=4),
         encoded("PullOpen", survived=msgspec.msgpack.Ext(3, b"\xff\xff\xff\x7f\x01"), times=1, coarseness=0.0),

@@ -18,7 +18,6 @@ TAGS = {
     "collabtop.protocol.messages.Accepted": "Accepted",
     "collabtop.protocol.messages.Border": "Border",
     "collabtop.protocol.messages.CoarseMeans": "CoarseMeans",
-    "collabtop.protocol.messages.CountTies": "CountTies",
     "collabtop.protocol.messages.Cut": "Cut",
     "collabtop.protocol.messages.Deal": "Deal",
     "collabtop.protocol.messages.Hand": "Hand",
@@ -32,7 +31,6 @@ TAGS = {
     "collabtop.protocol.messages.PullHand": "PullHand",
     "collabtop.protocol.messages.PullOpen": "PullOpen",
     "collabtop.protocol.messages.Sample": "Sample",
-    "collabtop.protocol.messages.Tied": "Tied",
     "collabtop.protocol.messages.Values": "Values",
     "collabtop.protocol.messages.Window": "Window",
     # records of logs and journals

@@ -68,7 +68,7 @@ class CollabTopIID(Algorithm):
             hands = [held.size for held in coordinator.ask_all(msg.Deal(coefficients), msg.Held)]  # |I_0^k|
             while 0 < to_accept < sizes[r] and balanced(hands):
                 coordinator.begin_round("local", live=sizes[r])
-                hands, accepted = local_elim(coordinator, schedule, r, hands, to_accept, rng)
+                hands, accepted = local_elim(coordinator, schedule, r, hands, to_accept)
                 r, to_accept = r + 1, to_accept - accepted  # m_{r+1}
             if r > 0:
                 live = hand_over(coordinator, schedule, open_arms=to_accept > 0)  # I_r
@@ -98,7 +98,7 @@ def balanced(hands: list[int]) -> bool:
 
 
 def local_elim(
-    coordinator: Coordinator, schedule: Schedule, r: int, hands: list[int], to_accept: int, rng: np.random.Generator
+    coordinator: Coordinator, schedule: Schedule, r: int, hands: list[int], to_accept: int
 ) -> tuple[list[int], int]:
     """Algorithm 2, LocalElim(r): agents settle arms on their own, and the coordinator learns only how many.
 
@@ -107,7 +107,7 @@ def local_elim(
     pulls = schedule.local(r, hands)  # T_{r+1} - T_r
     coordinator.tell_all(msg.PullHand(pulls, free=("times",) if schedule.predetermined else ()))
     # Of the two values at the border, the lower is the mean of sigma_r(m_r + 1), the upper that of sigma_r(m_r).
-    border = collab_search(coordinator, hands, sum(hands) - to_accept, rng, rank_is_known=r == 0)
+    border = collab_search(coordinator, hands, sum(hands) - to_accept, rank_is_known=r == 0)
     coordinator.tell(
         {
             agent: msg.Border(upper=border.next, lower=border.last, top=held - below)
@@ -116,7 +116,7 @@ def local_elim(
     )
     keep = schedule.sizes[r + 1]  # n_{r+1}
     if keep:
-        hands = collab_search(coordinator, hands, keep, rng, rank_is_known=True).below
+        hands = collab_search(coordinator, hands, keep, rank_is_known=True).below
     else:
         hands = [0] * len(hands)
     answers = coordinator.ask({agent: msg.Cut(size) for agent, size in enumerate(hands)}, msg.Accepted)

@@ -13,6 +13,7 @@ from collabtop.algorithms.shared.elimination import guess_rest, settle_rest, sma
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags, Ints, OpenArms, Reals
+from collabtop.protocol.ties import perturbed
 from collabtop.stats import bounds
 from collabtop.validation import real_number, wrong_value
 
@@ -76,7 +77,7 @@ class _Race(Algorithm):
         # The probabilities of a wrong interval, over all arms, both sides and all rounds, add up to 1 - confidence.
         evidence = math.log(2 * n * (r + 1) * (r + 2) / (1 - self.confidence))
         low, high = bounds(means, np.full(len(means), float(pulls)), evidence)
-        top = ~smallest(means, len(means) - to_accept, rng)
+        top = ~smallest(perturbed(means, rng), len(means) - to_accept)
         if high[~top].max() <= low[top].min() + self.tolerance:
             return top, ~top
         accepted = top & (low > np.sort(high)[len(high) - to_accept - 1])

@@ -12,6 +12,7 @@ from collabtop.algorithms.shared.elimination import smallest
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import SettingError
 from collabtop.problem import Problem
+from collabtop.protocol.ties import perturbed
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class SequentialHalving(Algorithm):
             times = problem.horizon // (len(live) * problem.rounds)  # t_r
             sums, pulls = agents.pull(live, times, all_live=r == 0)
             board.add(live, sums, pulls)
-            worse = smallest(sums, len(live) // 2, rng)
+            worse = smallest(perturbed(sums / times, rng), len(live) // 2)
             board.reject(live[worse], r, "shared")
             live = live[~worse]
         board.accept(live, problem.rounds - 1, "shared")

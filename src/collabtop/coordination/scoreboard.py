@@ -14,9 +14,9 @@ Verdict = Literal["accepted", "rejected"]
 OPEN, ACCEPTED, REJECTED = 0, 1, 2
 _UNKNOWN = -1
 
-# A mean crosses, a sum is stored. Multiplied back, a sum of 0/1 rewards can be off in its last bit, and rounding
-# would break ties; so sums are rounded to the nearest multiple of this.
-_GRID = 2.0**-24
+# A mean crosses, a sum is stored. Multiplied back, a sum of 0/1 rewards can be off in its last bits. So sums are
+# rounded to 44 significant bits, which restores whole numbers and is exact enough for all others.
+_SPLIT = 2.0**9 + 1
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -132,7 +132,8 @@ class Scoreboard:
 
     def add(self, arms: Ints, sums: Reals, pulls: int) -> None:
         """Add `pulls` more pulls of each of these arms, with the sums of their rewards."""
-        self._sums[arms] += np.rint(sums / _GRID) * _GRID
+        scaled = sums * _SPLIT
+        self._sums[arms] += scaled - (scaled - sums)  # Veltkamp's splitting: the upper 44 bits
         self._pulls[arms] += pulls
 
     def means(self, arms: Ints) -> Reals:

@@ -14,6 +14,7 @@ from collabtop.protocol import messages as msg
 from collabtop.protocol.messages import Ints, Message, Reals, Reply, Request
 from collabtop.protocol.rounding import NoiseGauge, coarse_means
 from collabtop.protocol.setup import Setup
+from collabtop.protocol.ties import perturbed
 
 _FEW_ARMS = 16
 _NO_ARMS = np.empty(0, np.int64)
@@ -40,10 +41,10 @@ class Agent:
         self._mirrored = setup.mirrored
         self._draws = Draws(setup.seed, number)
         self._last: Reply | None = None
-        # `_keys` are the values that are searched, in ascending order: the means of the hand, later its gaps.
-        # `_order` is the index in the hand of each key.
+        # `_perturbed` are the means of the hand without ties. `_keys` are the values that are searched, in ascending
+        # order: the perturbed means, later the gaps between them. `_order` is the index in the hand of each key.
         self._hand, self._sums, self._pulls = _NO_ARMS, _NO_REALS, 0
-        self._means, self._keys, self._order = _NO_REALS, _NO_REALS, _NO_ARMS
+        self._means, self._perturbed, self._keys, self._order = _NO_REALS, _NO_REALS, _NO_REALS, _NO_ARMS
         self._is_top: NDArray[np.bool_] = np.empty(0, np.bool_)
         self._accepted: list[tuple[Ints, Reals]] = []
         self._open: Ints | None = None  # None: all arms
@@ -116,12 +117,20 @@ class Agent:
         self._sums = self._sums + self._draw(self._hand, np.array([message.times]))
         self._pulls += message.times
         self._means = self._sums / self._pulls
-        self._set_keys(self._means)
+        self._perturb()
+
+    def _perturb(self) -> None:
+        # Anew in each round, so that the order of equal arms does not depend on the order in an earlier round. Sorted
+        # means are perturbed, in which equal arms are in random order. So what is sent does not depend on the numbers
+        # of the arms, not even for a coordinator that knows the seed.
+        rng = self._draws.bulk
+        self._order = np.lexsort((rng.random(len(self._means)), self._means))
+        self._keys = np.sort(perturbed(self._means[self._order], rng))
+        self._perturbed = np.empty_like(self._keys)
+        self._perturbed[self._order] = self._keys
 
     def _set_keys(self, values: Reals) -> None:
-        # Ties are broken at random, anew each time, so that the order of equal arms does not depend on the
-        # order in an earlier round.
-        self._order = np.lexsort((self._draws.bulk.random(len(values)), values))
+        self._order = values.argsort(kind="stable")  # the two arms next to the border have the same gap
         self._keys = values[self._order]
 
     def _sample(self, message: msg.Sample) -> msg.Values:
@@ -137,14 +146,10 @@ class Agent:
             return place
         return int(self._keys.searchsorted(bound, "right" if place == msg.TIES_BEFORE else "left"))
 
-    def _count_ties(self, message: msg.CountTies) -> msg.Tied:
-        below = int(self._keys.searchsorted(message.value, "left"))
-        return msg.Tied(below, int(self._keys.searchsorted(message.value, "right")) - below)
-
     def _border(self, message: msg.Border) -> None:
         self._is_top = np.zeros(len(self._hand), np.bool_)
         self._is_top[self._order[len(self._hand) - message.top :]] = True
-        self._set_keys(np.where(self._is_top, self._means - message.lower, message.upper - self._means))
+        self._set_keys(np.where(self._is_top, self._perturbed - message.lower, message.upper - self._perturbed))
 
     def _cut(self, message: msg.Cut) -> msg.Accepted:
         settled = self._order[message.keep :]
@@ -184,7 +189,6 @@ _HANDLERS: dict[type[Message], Callable[[Agent, Any], Message | None]] = {
     msg.PullHand: Agent._pull_hand,
     msg.Sample: Agent._sample,
     msg.Narrow: Agent._narrow,
-    msg.CountTies: Agent._count_ties,
     msg.Border: Agent._border,
     msg.Cut: Agent._cut,
     msg.HandOver: Agent._hand_over,

@@ -7,8 +7,7 @@ Deal         coefficients of the hash               Held: size of the hand      
 PullHand     pull every arm of the hand             (no answer)                      local rounds
 Sample       send values around this rank           Values                           CollabSearch
 Narrow       send values between these two          Window: positions and values     CollabSearch
-CountTies    count values smaller than, equal to x  Tied: the two counts             CollabSearch
-Border       the means at ranks m_r and m_r + 1     (no answer)                      local rounds
+Border       the values at ranks m_r and m_r + 1    (no answer)                      local rounds
 Cut          keep the arms with the smallest gaps   Accepted: how many are accepted  local rounds
 HandOver     send the rest of the hand              Hand: arms with their means      after local rounds
 Prune        deal by this seed, prune locally       Hand: arms with their means      frugal-top
@@ -64,7 +63,7 @@ class Held(Message, frozen=True, tag="Held"):
 
 
 class PullHand(Message, frozen=True, tag="PullHand"):
-    """Pull each arm of your hand `times` times, and sort them by their means."""
+    """Pull each arm of your hand `times` times, and sort them by their perturbed means."""
 
     times: int
 
@@ -107,21 +106,8 @@ class Window(Message, frozen=True, tag="Window"):
     values: Reals
 
 
-class CountTies(Message, frozen=True, tag="CountTies"):
-    """The border lies between arms that all have this value: count yours."""
-
-    value: float
-
-
-class Tied(Message, frozen=True, tag="Tied"):
-    """How many of the agent's values are smaller and how many are equal."""
-
-    below: int
-    equal: int
-
-
 class Border(Message, frozen=True, tag="Border"):
-    """The means ranked m_r and m_r + 1, and how many of the agent's arms rank m_r or better."""
+    """The perturbed means ranked m_r and m_r + 1, and how many of the agent's arms rank m_r or better."""
 
     upper: float
     lower: float

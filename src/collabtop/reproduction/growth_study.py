@@ -31,7 +31,7 @@ FolderOf = Callable[[str, Study], Path]
 """The folder of a study's rows, by the name of the study."""
 _T = TypeVar("_T")
 
-_SEARCH = ("Sample", "Values", "Narrow", "Window", "CountTies", "Tied")
+_SEARCH = ("Sample", "Values", "Narrow", "Window")
 # Sent once per run, before the first round or after the last local one: not part of a step of a round.
 _ONCE = ("Deal", "Held", "HandOver", "Hand")
 

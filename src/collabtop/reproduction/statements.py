@@ -22,7 +22,7 @@ from collabtop.reproduction.verdicts import (
 from collabtop.stats import Z_95, Crossing, ratio_interval
 from collabtop.studies.table import PointSummary
 
-_COUNTS = ("Held", "Accepted", "Values", "Window", "Tied")
+_COUNTS = ("Held", "Accepted", "Values", "Window")
 _REPLIES = (*_COUNTS, "Hand", "Means")
 # m, the varied axis, and T if K is varied: the paper's T, and for m = 8 also one at which the error can fall.
 _C1_SWEEPS = (

@@ -70,9 +70,9 @@ class Study:
     >>> study = ct.Study(arms=arms, algorithms=["kzz", "uniform"], agents=2, horizon=[8, 80], runs=50, seed=1)
     >>> for point in study.run().points():
     ...     print(point.algorithm, point.horizon, f"{point.error:.2f}", point.words_mean)
-    kzz 8 0.12 14.72
-    kzz 80 0.00 15.84
-    uniform 8 0.20 8.0
+    kzz 8 0.08 16.0
+    kzz 80 0.00 16.0
+    uniform 8 0.24 8.0
     uniform 80 0.00 8.0
     """
 

@@ -39,7 +39,7 @@ class Holding(WireTeam):
         return sum(map(len, self.hands))
 
     def search(self, rank):
-        return collab_search(self.coordinator, [len(hand) for hand in self.hands], rank, np.random.default_rng(2))
+        return collab_search(self.coordinator, [len(hand) for hand in self.hands], rank)
 
 
 def check_search(team, rank):
@@ -64,12 +64,11 @@ def most_words(total, holders):
     (14): 18 words per pass. Such a pass over N values, spread evenly with both ends, leaves hidden at most
     (N - 2) / 11 of them on either side of the rank and a step of (N + 9) / 11 to the next value shown, so
     at most (4 N + 14) / 11 values remain for the next pass; and with 12 values or fewer all are shown.
-    Hence 2 + log(n / 11) / log(11 / 4) passes at most. A border among ties costs 3 more words per holder.
-    Altogether fewer than 34 K + 12.5 K log2 n words.
+    Hence 2 + log(n / 11) / log(11 / 4) passes at most: fewer than 31 K + 12.5 K log2 n words.
     """
     passes = 1 if total <= SHOWN else 2 + max(0, math.floor(math.log(total / 11, 11 / 4)))
-    words = holders * (13 + 18 * passes + 3)
-    assert words <= 34 * holders + 12.5 * holders * math.log2(total)
+    words = holders * (13 + 18 * passes)
+    assert words <= 31 * holders + 12.5 * holders * math.log2(total)
     return words, passes
 
 
@@ -78,7 +77,7 @@ def check_cost(team):
     words, passes = most_words(team.total, holders)
     assert team.words == team.coordinator.meter.ledger().words
     assert team.words <= words
-    assert team.coordinator.meter.ledger().round_trips <= 2 + passes
+    assert team.coordinator.meter.ledger().round_trips <= 1 + passes
 
 
 values = st.one_of(st.integers(0, 3), st.integers(-5, 40), st.floats(0, 1), st.floats(allow_nan=False))
@@ -150,7 +149,7 @@ def test_when_all_values_tie_any_of_them_may_be_below_but_exactly_as_many_as_ask
 def test_a_rank_that_agents_can_compute_costs_no_words():
     def words(known):
         team = Holding([1, 4], [2, 3])
-        collab_search(team.coordinator, [2, 2], 2, np.random.default_rng(2), rank_is_known=known)
+        collab_search(team.coordinator, [2, 2], 2, rank_is_known=known)
         return team.words
 
     assert words(known=False) - words(known=True) == 2  # one word per agent

@@ -65,9 +65,6 @@ class LyingTeam(ct.LocalTeam):
             )
             values = self.values(len(sampling.between(start, stop)))
             return say.Window(start, stop, np.sort(np.clip(values, question.low, question.high)))
-        if isinstance(answer, say.Tied):
-            below = self.draw(st.integers(0, held))
-            return say.Tied(below, self.draw(st.integers(0, held - below)))
         if isinstance(answer, say.Accepted):
             return say.Accepted(self.draw(st.integers(0, 5)))
         if isinstance(answer, say.CoarseMeans):

@@ -103,11 +103,11 @@ def test_an_invalid_request_is_rejected(state, question, error):
 
 def test_requests_for_other_agents_old_ones_and_empty_ones_are_rejected(state):
     for request, error in (
-        (asked(say.CountTies(0.5), agent=1, number=3), "a different agent"),
-        (asked(say.CountTies(0.5), number=2), "answered before"),
+        (asked(say.Sample(3, 6), agent=1, number=3), "a different agent"),
+        (asked(say.Sample(3, 6), number=2), "answered before"),
         (asked(number=3), "no messages or too many"),
-        (asked(*[say.PullHand(1)] * 20, say.CountTies(0.5), number=3), "no messages or too many"),
-        (asked(say.Means(ONES), say.CountTies(0.5), number=3), "Means is not a request"),
+        (asked(*[say.PullHand(1)] * 20, say.Sample(3, 6), number=3), "no messages or too many"),
+        (asked(say.Means(ONES), say.Sample(3, 6), number=3), "Means is not a request"),
     ):
         with pytest.raises(ProtocolError, match=error):
             state.check_request(request)
@@ -116,7 +116,7 @@ def test_requests_for_other_agents_old_ones_and_empty_ones_are_rejected(state):
 @pytest.mark.parametrize(
     ("questions", "error"),
     [
-        ([(DEAL,), (say.CountTies(0.5),)], "not pulled since the last deal"),
+        ([(DEAL,), (say.Sample(3, 6),)], "not pulled since the last deal"),
         ([(DEAL,), (PULL, say.Cut(3))], "a cut without a border"),
         ([(DEAL,), (PULL, BORDER, say.Cut(3)), (say.Cut(1),)], "a cut without a border"),
         ([(DEAL,), (PULL, BORDER, say.Cut(3)), (PULL, say.Cut(1))], "a cut without a border"),
@@ -125,7 +125,6 @@ def test_requests_for_other_agents_old_ones_and_empty_ones_are_rejected(state):
             [(DEAL,), (PULL, BORDER, say.Cut(3)), (say.Narrow(0.0, 0, 1.0, 3),)],
             "not pulled since the last deal or cut",
         ),
-        ([(DEAL,), (PULL, BORDER, say.Cut(3)), (say.CountTies(0.5),)], "not pulled since the last deal or cut"),
         ([(DEAL,), (PULL, BORDER, say.Cut(3)), (BORDER, say.Cut(1))], "not pulled since the last border"),
         ([(DEAL,), (PULL, BORDER, BORDER, say.Cut(3))], "not pulled since the last border"),
         ([(DEAL,), (PULL, BORDER, say.Cut(3), say.HandOver(True, 1))], "a cut without an answer"),
@@ -174,10 +173,8 @@ def changed(message, **fields):
     [
         (DEAL, say.Held(5), 0, "a different number of arms than dealt"),
         (DEAL, changed(HELD, free=("size",)), 0, "marks its numbers as free"),
-        (DEAL, say.Tied(1, 1), 0, "Tied is not an answer to Deal"),
-        (say.CountTies(0.5), say.Tied(4, 3), 0, "ties out of range"),
-        (say.CountTies(0.5), say.Tied(-1, 3), 0, "ties out of range"),
-        (say.CountTies(0.5), say.Tied(1, 3), 1, "a different number of pulls"),
+        (DEAL, say.Accepted(1), 0, "Accepted is not an answer to Deal"),
+        (say.Narrow(0.2, -1, 0.8, -1), say.Window(2, 2, np.empty(0)), 1, "a different number of pulls"),
         ((BORDER, say.Cut(4)), say.Accepted(3), 0, "more accepted arms than were settled"),
         ((BORDER, say.Cut(4)), say.Accepted(-1), 0, "count out of range"),
         (say.HandOver(True, 7), changed(HAND, arms=ODD - 1), 0, "arms that the agent was not dealt"),

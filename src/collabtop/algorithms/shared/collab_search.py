@@ -5,8 +5,8 @@ shows a sample of its sorted values, at positions known to both sides. The coord
 shown from below and above. It asks again only about values between the last one that is surely below the rank and the
 first one that is surely above it.
 
-Values are ordered by (value, agent, position), so that no two are equal. If the border then runs through equal values,
-it is moved among them at random, so that no agent is favoured.
+Values are ordered by (value, agent, position), so that no two are equal. Agents search perturbed means, in which ties
+are already broken at random, so this order favours no agent.
 """
 
 import math
@@ -35,7 +35,7 @@ class Selection(msgspec.Struct, frozen=True):
 
 
 def collab_search(
-    coordinator: Coordinator, held: Sequence[int], rank: int, rng: np.random.Generator, *, rank_is_known: bool = False
+    coordinator: Coordinator, held: Sequence[int], rank: int, *, rank_is_known: bool = False
 ) -> Selection:
     """Find the smallest `rank` of the sorted values that the agents hold, 1 <= rank < sum(held).
 
@@ -57,23 +57,10 @@ def collab_search(
         positions = [sampling.between(start, stop) for start, stop in zip(starts, stops, strict=True)]
         shown = _ShownValues(rank, starts, stops, positions, [window.values for window in windows.values()])
     cuts, last, next_value = shown.border()
-    if last == next_value:
-        cuts = _share_ties(coordinator, holders, last, rank, rng)
     below = [0] * len(held)
     for agent, cut in zip(holders, cuts, strict=True):
         below[agent] = cut
     return Selection(below, last, next_value)
-
-
-def _share_ties(
-    coordinator: Coordinator, holders: list[int], value: float, rank: int, rng: np.random.Generator
-) -> list[int]:
-    """Choose at random which of the equal values at the border belong to the smallest `rank`: how many per holder."""
-    ties = coordinator.ask(dict.fromkeys(holders, msg.CountTies(value)), msg.Tied)
-    smaller, equal = np.array([(tied.below, tied.equal) for tied in ties.values()]).T
-    chosen = rng.multivariate_hypergeometric(equal, rank - int(smaller.sum()))
-    cuts: list[int] = (smaller + chosen).tolist()
-    return cuts
 
 
 class _ShownValues:

@@ -6,6 +6,7 @@ import numpy as np
 
 from collabtop.coordination.scoreboard import Scoreboard
 from collabtop.protocol.messages import Flags, Ints, Reals
+from collabtop.protocol.ties import perturbed
 
 
 class Settled(NamedTuple):
@@ -19,17 +20,16 @@ class Settled(NamedTuple):
 def settle(live: Ints, means: Reals, to_accept: int, keep: int, rng: np.random.Generator) -> Settled:
     """Keep exactly `keep` arms with the smallest gaps; accept those of the others that rank `to_accept` or better.
 
-    `to_accept` is the paper's m_r, with 0 < m_r < |I_r|; ties are broken by `rng`.
+    `to_accept` is the paper's m_r, with 0 < m_r < |I_r|. Ties are broken by `rng`, in both rankings alike.
 
     >>> rng = np.random.default_rng(0)
     >>> settle(np.array([4, 5, 6, 7]), np.array([0.9, 0.5, 0.6, 0.1]), to_accept=2, keep=2, rng=rng)
     Settled(accepted=array([4]), rejected=array([7]), live=array([5, 6]))
     """
-    below = len(live) - to_accept
-    lower, upper = np.partition(means, (below - 1, below))[below - 1 : below + 1]  # ranks m_r + 1 and m_r
-    worse = smallest(means, below, rng)  # the others are sigma_r(1), ..., sigma_r(m_r)
-    gaps = np.where(worse, upper - means, means - lower)
-    kept = smallest(gaps, keep, rng)  # pi_r(1), ..., pi_r(n_{r+1})
+    values, below = perturbed(means, rng), len(live) - to_accept
+    worse = smallest(values, below)  # the others are sigma_r(1), ..., sigma_r(m_r)
+    lower, upper = values[worse].max(), values[~worse].min()  # ranks m_r + 1 and m_r
+    kept = smallest(np.where(worse, upper - values, values - lower), keep)  # pi_r(1), ..., pi_r(n_{r+1})
     settled = ~kept  # E_r
     return Settled(live[settled & ~worse], live[settled & worse], live[kept])  # A_r, E_r \ A_r, I_{r+1}
 
@@ -94,16 +94,16 @@ def guess_rest(board: Scoreboard, live: Ints, m: int, round: int, rng: np.random
     ([1], [0, 1])
     """
     to_accept = m - board.accepted
-    ranked = live[np.lexsort((rng.random(len(live)), -board.means(live)))]  # ties are broken at random
-    board.accept(ranked[:to_accept], round, "shared")
-    board.reject(ranked[to_accept:], round, "shared")
+    worse = smallest(perturbed(board.means(live), rng), len(live) - to_accept)
+    board.accept(live[~worse], round, "shared")
+    board.reject(live[worse], round, "shared")
     board.leave_open(live)
 
 
-def smallest(values: Reals, count: int, rng: np.random.Generator) -> Flags:
-    """Mark exactly `count` smallest values, 0 <= count <= len(values); ties are broken by `rng`.
+def smallest(values: Reals, count: int) -> Flags:
+    """Mark exactly `count` smallest values, 0 <= count <= len(values); use `perturbed` values if means can tie.
 
-    >>> smallest(np.array([3.0, 1.0, 2.0]), 2, np.random.default_rng(0))
+    >>> smallest(np.array([3.0, 1.0, 2.0]), 2)
     array([False,  True,  True])
     """
     if count == 0:
@@ -111,7 +111,6 @@ def smallest(values: Reals, count: int, rng: np.random.Generator) -> Flags:
     last = np.partition(values, count - 1)[count - 1]
     chosen: Flags = values <= last
     surplus = np.count_nonzero(chosen) - count
-    if surplus:
-        ties = np.flatnonzero(values == last)
-        chosen[rng.permutation(ties)[:surplus]] = False
+    if surplus:  # the two arms next to the border have the same gap; both verdicts are clear, whichever is kept
+        chosen[np.flatnonzero(values == last)[-surplus:]] = False
     return chosen

@@ -112,9 +112,6 @@ class PublicState:
         for position in (message.low_place, message.high_place):
             _need(msg.TIES_AFTER <= position <= self._held, "a position out of range")
 
-    def _count_ties(self, message: msg.CountTies) -> None:
-        self._need_values()
-
     def _need_values(self) -> None:
         _need(self._sorted != "none", "values of arms that were not pulled since the last deal or cut")
 
@@ -220,12 +217,6 @@ class PublicState:
                 bounds = bounds.with_split(answered, bound, equal_below=asked == msg.TIES_BEFORE)
         self._bounds = bounds
 
-    def _tied(self, question: msg.CountTies, answer: msg.Tied) -> None:
-        below, up_to = answer.below, answer.below + answer.equal
-        _need(0 <= below <= up_to <= self._held, "ties out of range")
-        bounds = self._current_bounds().with_split(below, question.value, equal_below=False)
-        self._bounds = bounds.with_split(up_to, question.value, equal_below=True)
-
     def _cut_reply(self, question: msg.Cut, answer: msg.Accepted) -> None:
         _need(answer.count >= 0, "a count out of range")
         self._accepted += answer.count
@@ -297,7 +288,6 @@ _QUESTIONS: dict[type[Message], Callable[[PublicState, Any], None]] = {
     msg.PullHand: PublicState._pull_hand,
     msg.Sample: PublicState._sample,
     msg.Narrow: PublicState._narrow,
-    msg.CountTies: PublicState._count_ties,
     msg.Border: PublicState._border,
     msg.Cut: PublicState._cut,
     msg.HandOver: PublicState._hand_over,
@@ -311,7 +301,6 @@ _ANSWERS: dict[type[Message], tuple[type[Message], Callable[[PublicState, Any, A
     msg.Deal: (msg.Held, PublicState._held_reply),
     msg.Sample: (msg.Values, PublicState._values),
     msg.Narrow: (msg.Window, PublicState._window),
-    msg.CountTies: (msg.Tied, PublicState._tied),
     msg.Cut: (msg.Accepted, PublicState._cut_reply),
     msg.HandOver: (msg.Hand, PublicState._hand_reply),
     msg.Prune: (msg.Hand, PublicState._pruned),
