@@ -10,6 +10,7 @@ from collabtop.algorithms.frugal_top import FrugalTop
 from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID
 from collabtop.algorithms.kl_lucb import KLLUCB
 from collabtop.algorithms.kzz import KZZ
+from collabtop.algorithms.paired_top import PairedTop
 from collabtop.algorithms.registry import available_algorithms, make_algorithm, register_algorithm
 from collabtop.algorithms.sar import SAR
 from collabtop.algorithms.sequential_halving import SequentialHalving
@@ -27,6 +28,7 @@ from collabtop.arms import (
     batch,
     read_arms,
     read_rewards,
+    replicates,
 )
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.coordination.scoreboard import Scoreboard
@@ -91,6 +93,7 @@ __all__ = [
     "InputError",
     "LocalTeam",
     "LoggedArms",
+    "PairedTop",
     "Plan",
     "Problem",
     "ProtocolError",
@@ -131,6 +134,7 @@ __all__ = [
     "read_arms",
     "read_rewards",
     "register_algorithm",
+    "replicates",
     "resume",
     "speedup",
 ]

@@ -10,7 +10,7 @@ from collabtop.errors import InputError
 from collabtop.validation import whole_number, wrong_value
 
 
-class Problem(msgspec.Struct, frozen=True):
+class Problem(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """The numbers that every agent and the coordinator know before the first pull.
 
     >>> Problem(n=588, m=8, agents=10, horizon=30_000).rounds
@@ -25,6 +25,10 @@ class Problem(msgspec.Struct, frozen=True):
     """Number of agents (K)."""
     horizon: int
     """Time steps per agent (T)."""
+    pull_limit: int | None = None
+    """The most pulls of an arm by all agents together: after them its mean is exact. None: no limit."""
+    numbered: bool = False
+    """Whether the pulls of an arm are numbered over all agents, because number t is the same example for all arms."""
 
     @property
     def rounds(self) -> int:
@@ -47,7 +51,7 @@ class Problem(msgspec.Struct, frozen=True):
         >>> Problem(n=10, m=7, agents=2, horizon=100).inner.m
         3
         """
-        return Problem(self.n, min(self.m, self.n - self.m), self.agents, self.horizon)
+        return msgspec.structs.replace(self, m=min(self.m, self.n - self.m))
 
     def at_horizon(self, horizon: int) -> "Problem":
         """The same problem with a different horizon.
@@ -55,7 +59,22 @@ class Problem(msgspec.Struct, frozen=True):
         >>> Problem(n=10, m=7, agents=2, horizon=100).at_horizon(50)
         Problem(n=10, m=7, agents=2, horizon=50)
         """
-        return Problem(self.n, self.m, self.agents, horizon)
+        return msgspec.structs.replace(self, horizon=horizon)
+
+    def share(self, agent: int, times: int, pulls_before: int) -> tuple[int, int]:
+        """An agent's part if all agents pull an arm `times` times: the number of its first pull, and how many it makes.
+
+        Pulls of an arm are numbered over all agents. Close to the `pull_limit`, agents make fewer than `times`.
+
+        >>> problem = Problem(n=10, m=1, agents=3, horizon=100, pull_limit=20)
+        >>> [problem.share(agent, times=4, pulls_before=12) for agent in range(3)]
+        [(12, 3), (15, 3), (18, 2)]
+        """
+        total = times * self.agents
+        if self.pull_limit is not None:
+            total = max(0, min(total, self.pull_limit - pulls_before))
+        each, left_over = divmod(total, self.agents)
+        return pulls_before + agent * each + min(agent, left_over), each + (agent < left_over)
 
 
 def as_means(means: ArrayLike, name: str = "means") -> NDArray[np.float64]:

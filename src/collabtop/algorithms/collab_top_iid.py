@@ -141,5 +141,5 @@ def global_elim(
     """Algorithm 3, GlobalElim(r): agents make the pulls that they are assigned, and the coordinator settles arms."""
     board = coordinator.scoreboard
     pulls = scheduled_pulls(coordinator, schedule, r, len(live))  # T_{r+1} - T_r
-    board.add(live, pull_balanced(coordinator, live, pulls, all_live=r == 0), pulls)
+    board.add(live, *pull_balanced(coordinator, live, pulls, all_live=r == 0))
     return eliminate(board, live, m, schedule.sizes[r + 1], r, "shared", rng)  # I_{r+1}

@@ -10,12 +10,14 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import AllAgents
 from collabtop.algorithms.shared.elimination import eliminate
 from collabtop.algorithms.shared.schedules import (
+    capped,
     ScheduleName,
     check_schedule,
     decisive,
     halving,
     new_pulls,
     smallest_that,
+    stretched,
 )
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.problem import Problem, error_bound
@@ -58,12 +60,20 @@ class CollabTopNonIID(Algorithm):
     def pulls(self, problem: Problem) -> list[int]:
         """New pulls per live arm and agent in each round that has something to decide."""
         sizes = decisive(halving(problem.n))
+
+        def time(longer: Problem) -> int:
+            return sum(size * new for size, new in zip(sizes, self._pulls(longer, sizes), strict=True))
+
+        return self._pulls(stretched(problem, time), sizes)
+
+    def _pulls(self, problem: Problem, sizes: list[int]) -> list[int]:
+        limit = None if problem.pull_limit is None else -(-problem.pull_limit // problem.agents)
         if self.schedule == "full":
-            return _equal_spending(sizes, problem.horizon)
+            return capped(_equal_spending(sizes, problem.horizon), limit)
         n, agents, rounds = problem.n, problem.agents, problem.rounds
         # floor(T_r / K) with T_r = floor(T K 2^r / (2 n R))
         totals = [problem.horizon * agents * 2**r // (2 * n * rounds) // agents for r in range(1, len(sizes) + 1)]
-        return new_pulls(totals)
+        return capped(new_pulls(totals), limit)
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
         """The live arms of every round equally often, by all agents."""

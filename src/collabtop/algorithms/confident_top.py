@@ -9,7 +9,7 @@ import numpy as np
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import AllAgents, balanced_time, pull_balanced
-from collabtop.algorithms.shared.elimination import guess_rest, settle_rest, smallest
+from collabtop.algorithms.shared.elimination import eliminate, guess_rest, settle_rest, smallest
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags, Ints, OpenArms, Reals
@@ -35,8 +35,11 @@ class _Race(Algorithm):
     @abstractmethod
     def _pull(
         self, coordinator: Coordinator, live: Ints, survived: Flags | None, times: int, *, cut_short: bool
-    ) -> Reals:
-        """Pull each open arm `times` times, and return the sums; agents know `times` unless the round is cut short."""
+    ) -> tuple[Reals, int]:
+        """Pull each open arm `times` times: what to add to the sums and pulls of each.
+
+        Agents know `times` unless the round is cut short.
+        """
 
     @abstractmethod
     def _time(self, live: int, times: int, agents: int) -> int:
@@ -52,17 +55,21 @@ class _Race(Algorithm):
         rounds, live = 0, np.arange(problem.n)
         survived: Flags | None = None  # all arms are open at first, which every agent knows
         while len(live):
+            per_time = self._pulls_per_arm(1, agents)
             planned = times_before(rounds + 1) - times_before(rounds)
+            planned = -(-coordinator.affordable(live, planned * per_time) // per_time)
             times = self._affordable(planned, len(live), agents, coordinator.time_left)
             if not times:
                 break
             coordinator.begin_round("shared", live=len(live))
-            sums = self._pull(coordinator, live, survived, times, cut_short=times < planned)
-            board.add(live, sums, self._pulls_per_arm(times, agents))
+            board.add(live, *self._pull(coordinator, live, survived, times, cut_short=times < planned))
             rounds += 1
             if times < planned:  # this number depends on the rewards, so the intervals do not hold: only guess
                 break
-            r, pulls = rounds - 1, self._pulls_per_arm(times_before(rounds), agents)  # t_r
+            r, pulls = rounds - 1, int(board.pulls(live)[0])  # t_r
+            if pulls == problem.pull_limit:  # the means are exact
+                eliminate(board, live, problem.m, 0, r, "shared", rng)
+                return
             accepted, rejected = self.verdicts(board.means(live), pulls, problem.m - board.accepted, r, problem.n, rng)
             board.accept(live[accepted], r, "shared")
             board.reject(live[rejected], r, "shared")
@@ -116,7 +123,7 @@ class ConfidentTop(_Race):
 
     def _pull(
         self, coordinator: Coordinator, live: Ints, survived: Flags | None, times: int, *, cut_short: bool
-    ) -> Reals:
+    ) -> tuple[Reals, int]:
         # An agent computes its pulls from the number of open arms and the round; at first all arms are open.
         all_live = survived is None
         if not all_live or cut_short:
@@ -152,10 +159,9 @@ class ConfidentTopNonIID(_Race):
 
     def _pull(
         self, coordinator: Coordinator, live: Ints, survived: Flags | None, times: int, *, cut_short: bool
-    ) -> Reals:
+    ) -> tuple[Reals, int]:
         # From the bitmap every agent knows how many arms are open, and so whether the round is cut short.
-        sums, _ = AllAgents(coordinator).pull_open(live, survived, times, coarseness=0.0)
-        return sums
+        return AllAgents(coordinator).pull_open(live, survived, times, coarseness=0.0)
 
     def _time(self, live: int, times: int, agents: int) -> int:
         return live * times

@@ -6,6 +6,7 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.confident_top import ConfidentTop, ConfidentTopNonIID
 from collabtop.algorithms.frugal_top import FrugalTop
 from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID
+from collabtop.algorithms.paired_top import PairedTop
 from collabtop.algorithms.registry import algorithms_where, make_algorithm
 from collabtop.arms import Arms
 from collabtop.errors import InputError, SettingError
@@ -13,7 +14,13 @@ from collabtop.validation import wrong_value
 
 
 def choose(
-    algorithm: str | Algorithm, options: dict[str, Any], arms: Arms, confidence: float | None, tolerance: float
+    algorithm: str | Algorithm,
+    options: dict[str, Any],
+    arms: Arms,
+    confidence: float | None,
+    tolerance: float,
+    *,
+    messages_are_free: bool = False,
 ) -> tuple[Algorithm, str]:
     """The algorithm to run, and the reason for it."""
     if isinstance(algorithm, Algorithm):
@@ -36,7 +43,7 @@ def choose(
                 f"options has {sorted(options)}, but algorithm is 'auto': name the algorithm that they are for",
                 argument="options",
             )
-        return _automatic(arms, confidence, tolerance)
+        return _automatic(arms, confidence, tolerance, messages_are_free=messages_are_free)
     if confidence is not None:
         if not make_algorithm(algorithm).stops_early:
             raise SettingError(
@@ -48,12 +55,19 @@ def choose(
     return make_algorithm(algorithm, **options), "requested"
 
 
-def _automatic(arms: Arms, confidence: float | None, tolerance: float) -> tuple[Algorithm, str]:
+def _automatic(
+    arms: Arms, confidence: float | None, tolerance: float, *, messages_are_free: bool
+) -> tuple[Algorithm, str]:
     """The default algorithm, and the reason for it."""
     if confidence is not None:
         if arms.iid:
             return ConfidentTop(confidence, tolerance), "confidence is given, and all agents see the same arms"
         return ConfidentTopNonIID(confidence, tolerance), "confidence is given, and arms differ between agents"
+    if arms.iid and arms.paired and messages_are_free:
+        return PairedTop(), (
+            "candidates are compared on the same examples and messages are free on this machine, so it takes many small "
+            "steps"
+        )
     if arms.iid:
         return FrugalTop(), "all agents see the same arms; it takes the fewest words and round trips"
     return FrugalTopNonIID(), "arms differ between agents, so every agent pulls every arm; it takes the fewest bits"

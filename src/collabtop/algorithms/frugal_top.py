@@ -84,7 +84,7 @@ class FrugalTop(Algorithm):
                 live = prune(coordinator, problem.n, plan, rng)
             else:
                 pulls = planned_pulls(coordinator, planned[r:], len(live))
-                board.add(live, pull_balanced(coordinator, live, pulls, all_live=len(live) == problem.n), pulls)
+                board.add(live, *pull_balanced(coordinator, live, pulls, all_live=len(live) == problem.n))
             live = eliminate(board, live, problem.m, sizes[r + 1], r, phase, rng)  # I_{r+1}
             r += 1
 

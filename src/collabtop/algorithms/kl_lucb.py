@@ -64,6 +64,8 @@ class KLLUCB(Algorithm):
             towards = np.ones(problem.n)
             towards[best] = 0.0  # of the best only the lower ends are needed, of the others only the upper ends
             ends = interval_end(means, pulls, evidence, towards)
+            exact = pulls == problem.pull_limit
+            ends[exact] = means[exact]
             low, high = ends[best], ends[others]
             weakest, strongest = best[low.argmin()], others[high.argmax()]  # l, u
             if high.max() <= low.min() + self.tolerance:
@@ -74,6 +76,7 @@ class KLLUCB(Algorithm):
                 guess_rest(board, arms, problem.m, 0, rng)
                 return
             pair = np.array([weakest, strongest])
+            pair = pair[~exact[pair]]
             board.add(pair, *agents.pull(pair, 1))
             pulls[pair] += 1
 

@@ -9,7 +9,7 @@ import numpy as np
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import balanced_time, pull_balanced, pull_in_turn
 from collabtop.algorithms.shared.elimination import eliminate
-from collabtop.algorithms.shared.schedules import decisive, halving
+from collabtop.algorithms.shared.schedules import capped, decisive, halving
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.problem import Problem
 from collabtop.validation import wrong_value
@@ -58,8 +58,7 @@ class KZZ(Algorithm):
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
         """The live arms of every round equally often."""
-        alpha = largest_alpha(problem)
-        return [(size, alpha // size) for size in sizes_of(problem.n)[:-1]]
+        return list(zip(sizes_of(problem.n), _pulls(problem, largest_alpha(problem)), strict=False))
 
     def most_words(self, problem: Problem) -> int:
         """In each round an arm's number and mean per arm and agent that pulls it; the first list of arms is free.
@@ -77,12 +76,11 @@ class KZZ(Algorithm):
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Halve the live arms until all are settled."""
         pull = pull_balanced if self.balanced else pull_in_turn
-        sizes, alpha = sizes_of(problem.n), largest_alpha(problem)
+        sizes, pulls = sizes_of(problem.n), _pulls(problem, largest_alpha(problem))
         board, r, live = coordinator.scoreboard, 0, np.arange(problem.n)  # I_0
         while len(live):
             coordinator.begin_round("shared", live=len(live))
-            pulls = alpha // sizes[r]
-            board.add(live, pull(coordinator, live, pulls, all_live=r == 0), pulls)
+            board.add(live, *pull(coordinator, live, pulls[r], all_live=r == 0))
             live = eliminate(board, live, problem.m, sizes[r + 1], r, "shared", rng)  # I_{r+1}
             r += 1
 
@@ -107,4 +105,10 @@ def largest_alpha(problem: Problem) -> int:
 
 
 def _time(problem: Problem, alpha: int) -> int:
-    return sum(balanced_time(size, alpha // size, problem.agents) for size in sizes_of(problem.n)[:-1])
+    rounds = zip(sizes_of(problem.n), _pulls(problem, alpha), strict=False)
+    return sum(balanced_time(size, pulls, problem.agents) for size, pulls in rounds)
+
+
+def _pulls(problem: Problem, alpha: int) -> list[int]:
+    """New pulls of each live arm in each round."""
+    return capped((alpha // size for size in sizes_of(problem.n)[:-1]), problem.pull_limit)

@@ -14,6 +14,7 @@ from collabtop.algorithms.frugal_top import FrugalTop
 from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID
 from collabtop.algorithms.kl_lucb import KLLUCB
 from collabtop.algorithms.kzz import KZZ
+from collabtop.algorithms.paired_top import PairedTop
 from collabtop.algorithms.sar import SAR
 from collabtop.algorithms.sequential_halving import SequentialHalving
 from collabtop.algorithms.uniform import Uniform
@@ -22,6 +23,7 @@ from collabtop.errors import InputError, UnknownAlgorithmError
 _catalogue: dict[str, Callable[..., Algorithm]] = {
     "frugal-top": FrugalTop,
     "frugal-top-noniid": FrugalTopNonIID,
+    "paired-top": PairedTop,
     "confident-top": ConfidentTop,
     "confident-top-noniid": ConfidentTopNonIID,
     "collab-top-iid": CollabTopIID,

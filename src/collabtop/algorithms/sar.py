@@ -9,7 +9,7 @@ import numpy as np
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import AllAgents
 from collabtop.algorithms.shared.elimination import eliminate
-from collabtop.algorithms.shared.schedules import new_pulls
+from collabtop.algorithms.shared.schedules import capped, new_pulls, stretched
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import SettingError
 from collabtop.problem import Problem
@@ -40,8 +40,7 @@ class SAR(Algorithm):
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
         """The live arms of every phase equally often."""
-        totals = [total_pulls(phase, problem) for phase in range(1, problem.n)]
-        return [(problem.n - r, new) for r, new in enumerate(new_pulls(totals))]
+        return [(problem.n - r, new) for r, new in enumerate(_pulls(_spending_all(problem)))]
 
     def most_words(self, problem: Problem) -> int:
         """The live arms and their means in every phase, with n, ..., 2 live arms; the first list is free."""
@@ -54,15 +53,15 @@ class SAR(Algorithm):
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Run n - 1 phases, each of which settles one arm; the last settles both that are left."""
         agents, board = AllAgents(coordinator), coordinator.scoreboard
-        phase, so_far, live = 1, 0, np.arange(problem.n)  # k, N_{k-1}
+        pulls = _pulls(_spending_all(problem))  # N_k - N_{k-1}
+        phase, live = 1, np.arange(problem.n)  # k
         while len(live):
             coordinator.begin_round("shared", live=len(live))
-            new = total_pulls(phase, problem) - so_far  # N_k - N_{k-1}
-            if new:
-                board.add(live, *agents.pull(live, new, all_live=phase == 1))
+            if pulls[phase - 1]:
+                board.add(live, *agents.pull(live, pulls[phase - 1], all_live=phase == 1))
             keep = len(live) - 1 if phase < problem.n - 1 else 0
             live = eliminate(board, live, problem.m, keep, phase - 1, "shared", rng)
-            phase, so_far = phase + 1, so_far + new
+            phase += 1
 
 
 def total_pulls(phase: int, problem: Problem) -> int:
@@ -72,6 +71,16 @@ def total_pulls(phase: int, problem: Problem) -> int:
     [16, 21, 31]
     """
     return math.ceil((problem.horizon - problem.n) / (_log_bar(problem.n) * (problem.n + 1 - phase)))
+
+
+def _pulls(problem: Problem) -> list[int]:
+    """New pulls of each live arm in each phase."""
+    totals = [total_pulls(phase, problem) for phase in range(1, problem.n)]
+    return capped(new_pulls(totals), problem.pull_limit)
+
+
+def _spending_all(problem: Problem) -> Problem:
+    return stretched(problem, lambda longer: sum((problem.n - r) * new for r, new in enumerate(_pulls(longer))))
 
 
 def _log_bar(n: int) -> float:

@@ -9,6 +9,7 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.sar import one_agent_only
 from collabtop.algorithms.shared.allocation import AllAgents
 from collabtop.algorithms.shared.elimination import smallest
+from collabtop.algorithms.shared.schedules import capped, stretched
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import SettingError
 from collabtop.problem import Problem
@@ -44,7 +45,7 @@ class SequentialHalving(Algorithm):
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
         """The live arms of every round equally often."""
-        return [(live, problem.horizon // (live * problem.rounds)) for live in _sizes(problem)]
+        return list(zip(_sizes(problem), _pulls(_spending_all(problem)), strict=True))
 
     def most_words(self, problem: Problem) -> int:
         """The live arms of every round but the first, and the means of every round."""
@@ -58,15 +59,29 @@ class SequentialHalving(Algorithm):
         """Keep the better half, by the means of the round alone, until one arm is left."""
         agents, board = AllAgents(coordinator), coordinator.scoreboard
         live = np.arange(problem.n)
-        for r in range(problem.rounds):
+        for r, times in enumerate(_pulls(_spending_all(problem))):  # t_r
             coordinator.begin_round("shared", live=len(live))
-            times = problem.horizon // (len(live) * problem.rounds)  # t_r
             sums, pulls = agents.pull(live, times, all_live=r == 0)
             board.add(live, sums, pulls)
-            worse = smallest(perturbed(sums / times, rng), len(live) // 2)
+            # With a pull limit, the rounds share their examples, and all of them together say more than the last.
+            means = sums / times if problem.pull_limit is None else board.means(live)
+            worse = smallest(perturbed(means, rng), len(live) // 2)
             board.reject(live[worse], r, "shared")
             live = live[~worse]
         board.accept(live, problem.rounds - 1, "shared")
+
+
+def _pulls(problem: Problem) -> list[int]:
+    """New pulls of each live arm in each round."""
+    new = (problem.horizon // (live * problem.rounds) for live in _sizes(problem))
+    return capped(new, problem.pull_limit)
+
+
+def _spending_all(problem: Problem) -> Problem:
+    sizes = _sizes(problem)
+    return stretched(
+        problem, lambda longer: sum(live * new for live, new in zip(sizes, _pulls(longer), strict=True))
+    )
 
 
 def _sizes(problem: Problem) -> list[int]:

@@ -8,6 +8,7 @@ import numpy as np
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import AllAgents
 from collabtop.algorithms.shared.elimination import eliminate
+from collabtop.algorithms.shared.schedules import capped
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.problem import Problem
 
@@ -32,7 +33,7 @@ class Uniform(Algorithm):
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
         """All arms equally often."""
-        return [(problem.n, problem.horizon // problem.n * problem.agents)]
+        return [(problem.n, *capped([problem.horizon // problem.n * problem.agents], problem.pull_limit))]
 
     def most_words(self, problem: Problem) -> int:
         """One mean per arm and agent."""

@@ -2,6 +2,7 @@
 
 from collabtop.arms.base import Arms as Arms
 from collabtop.arms.calls import batch as batch
+from collabtop.arms.calls import replicates as replicates
 from collabtop.arms.dataset import DatasetArms as DatasetArms
 from collabtop.arms.draws import Draws as Draws
 from collabtop.arms.files import read_arms as read_arms

@@ -64,6 +64,10 @@ class Arms(ABC):
     """Whether pulls are free and the same draws give the same rewards, so that a resumed run may pull again."""
     takes_pull: ClassVar[bool] = False
     """Whether the arms are candidates with a function `pull`, so that `resume` can rebuild them from a checkpoint."""
+    paired: bool = False
+    """Whether pull number t of every arm uses the same example, or the same random numbers."""
+    pull_limit: int | None = None
+    """The most pulls of an arm by all agents together, after which its mean is exact; None: no limit."""
     failure_mode: FailureMode = ""
     """What happens to a pull that fails for good; "" if pulls cannot fail."""
     candidates: Sequence[Any] | None = None
@@ -87,12 +91,17 @@ class Arms(ABC):
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Pull each of `arms` (all distinct) `times` times for the agent of `draws`, and return one sum per arm.
 
-        `times` has one number per arm, or a single number for all of them. All randomness comes from `draws`.
+        `times` has one number per arm, or a single number for all of them. All randomness comes from `draws`. Paired
+        arms find the number of each arm's next pull in `draws.next_pulls(arms)`.
         """
 
     def pull_recorded(self, arms: Ints, times: Ints, draws: Draws, recorder: Recorder) -> Reals:
         """Pull like `pull`, but record the rewards in `recorder`; pulls that it already holds are not repeated."""
         return recorder.pull_sums(self, arms, times, draws)
+
+    def pull_limit_of(self, agent: int) -> int | None:
+        """The most pulls of an arm by this agent, if agents have different (non-IID) examples; None: no limit."""
+        return None
 
     def use_pickler(self, dumps: Callable[[Any], bytes]) -> None:  # noqa: B027
         """Use `dumps` to pickle the user's function for pulls in a separate process."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from collabtop.arms.base import Reals
-from collabtop.arms.draws import order_rng, pull_rng
+from collabtop.arms.draws import ALL_AGENTS, example_order, pull_rng
 from collabtop.errors import InputError
 from collabtop.validation import wrong_value
 
@@ -31,6 +31,23 @@ def batch(function: Function) -> Function:
     return function
 
 
+def replicates(function: Function) -> Function:
+    """Mark a function that takes the number of the pull instead of a generator: `function(candidate, replicate)`.
+
+    Pulls of a candidate are numbered 0, 1, 2, ... over all agents: the number of a fold, a bootstrap sample or the seed
+    of an environment. All candidates see the same ones, so that they can be compared pair by pair.
+
+    >>> import collabtop as ct
+    >>> @ct.replicates
+    ... def score(shift, fold):
+    ...     return (fold % 10 + shift) / 20
+    >>> ct.identify([0, 3, 1], 1, pull=score, agents=2, horizon=30, seed=1).top
+    ['3']
+    """
+    function.collabtop_replicates = True  # type: ignore[attr-defined]
+    return function
+
+
 class PullAttempt(NamedTuple):
     """One attempt at one pull of one arm (in batch form: at `times` pulls)."""
 
@@ -40,8 +57,8 @@ class PullAttempt(NamedTuple):
     agent: int
     number: int
     """Number of the (first) pull, counted per agent."""
-    earlier_pulls: int
-    """Pulls of this arm that this agent made before."""
+    replicate: int
+    """Number of the (first) pull, counted per arm: over all agents if they share the arms' examples, else per agent."""
     retries: int = 0
     """Earlier attempts at this pull, which failed."""
 
@@ -49,6 +66,13 @@ class PullAttempt(NamedTuple):
     def rng(self) -> np.random.Generator:
         """The generator of this attempt, which no other attempt shares."""
         return pull_rng(self.seed, self.agent, self.number, self.retries)
+
+    def paired_rng(self, owner: int) -> np.random.Generator:
+        """The generator that this attempt shares with the same attempt at every other candidate.
+
+        `owner` is the agent whose examples are used, or `ALL_AGENTS` if all agents share them.
+        """
+        return pull_rng(self.seed, owner, self.replicate, self.retries)
 
 
 class PullFunction(Protocol):
@@ -62,13 +86,20 @@ class PullFunction(Protocol):
 
 
 class CandidatePull:
-    """Calls `pull(candidate, rng)` or, if marked with `batch`, `pull(candidate, times, rng)`."""
+    """Calls `pull(candidate, rng)` or, if marked, `pull(candidate, times, rng)` or `pull(candidate, replicate)`."""
 
-    def __init__(self, candidates: Sequence[Any], function: Callable[..., Any]) -> None:
+    def __init__(self, candidates: Sequence[Any], function: Callable[..., Any], *, paired: bool = False) -> None:
         self.batch = bool(getattr(function, "collabtop_batch", False))
         self.is_async = _is_async(function)
-        parameters = ("candidate", "times", "rng") if self.batch else ("candidate", "rng")
-        _check_function("pull", function, parameters)
+        self._by_replicate = bool(getattr(function, "collabtop_replicates", False))
+        self.paired = paired or self._by_replicate
+        if self.batch and self.paired:
+            raise InputError(
+                "pull is marked with batch, but paired pulls are made one by one: leave batch out, or pairing",
+                argument="pull",
+            )
+        last = "replicate" if self._by_replicate else "rng"
+        _check_function("pull", function, ("candidate", "times", last) if self.batch else ("candidate", last))
         self._candidates, self._function = candidates, function
 
     def __call__(self, attempt: PullAttempt) -> Any:
@@ -76,7 +107,9 @@ class CandidatePull:
         candidate = self._candidates[attempt.arm]
         if self.batch:
             return self._function(candidate, attempt.times, attempt.rng)
-        return self._function(candidate, attempt.rng)
+        if self._by_replicate:
+            return self._function(candidate, attempt.replicate)
+        return self._function(candidate, attempt.paired_rng(ALL_AGENTS) if self.paired else attempt.rng)
 
 
 class ExamplePull:
@@ -90,29 +123,31 @@ class ExamplePull:
         examples: Sequence[Sequence[Any]],
         function: Callable[..., Any],
         *,
+        by_agent: bool,
         replace: bool,
     ) -> None:
         self.is_async = _is_async(function)
-        self._with_rng = _accepts(function, 3)
+        self.takes_rng = _accepts(function, 3)
         _check_function(
-            "score", function, ("candidate", "example", "rng") if self._with_rng else ("candidate", "example")
+            "score", function, ("candidate", "example", "rng") if self.takes_rng else ("candidate", "example")
         )
         self._candidates, self._examples, self._function = candidates, examples, function
-        self._replace = replace
+        self._by_agent, self._replace = by_agent, replace
 
     def __call__(self, attempt: PullAttempt) -> Any:
         """Choose an example and call the function."""
-        candidate = self._candidates[attempt.arm]
-        examples = self._examples[attempt.agent if len(self._examples) > 1 else 0]
-        rng = attempt.rng
+        owner = attempt.agent if self._by_agent else ALL_AGENTS
+        examples = self._examples[attempt.agent if self._by_agent else 0]
         if self._replace:
+            rng = attempt.rng
             index = rng.integers(len(examples))
-        else:  # use each example once before any is used again
-            cycle, position = divmod(attempt.earlier_pulls, len(examples))
-            order = order_rng(attempt.seed, attempt.agent, attempt.arm, cycle).permutation(len(examples))
-            index = order[position]
+        else:
+            rng = attempt.paired_rng(owner)
+            lap, position = divmod(attempt.replicate, len(examples))
+            index = example_order(attempt.seed, owner, lap, len(examples))[position]
         example = examples[int(index)]
-        return self._function(candidate, example, rng) if self._with_rng else self._function(candidate, example)
+        arguments = (self._candidates[attempt.arm], example)
+        return self._function(*arguments, rng) if self.takes_rng else self._function(*arguments)
 
 
 class AttemptOutcome(NamedTuple):

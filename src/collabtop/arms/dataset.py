@@ -13,16 +13,20 @@ from collabtop.errors import InputError
 class DatasetArms(CalledArms):
     """Candidates that are evaluated on examples: prompts on a question set, models on a test set.
 
-    One pull scores one candidate on one random example: `score(candidate, example)`, or
-    `score(candidate, example, rng)` if the scoring itself is random, returns a reward in [0, 1].
+    One pull scores one candidate on one example: `score(candidate, example)`, or `score(candidate, example, rng)` if
+    the scoring itself is random, returns a reward in [0, 1].
+
+    The examples are put in a random order, the same for all candidates: pull number t of every candidate uses the t-th
+    of them, whichever agent makes it. So candidates are compared on the same examples, and no candidate is scored on an
+    example twice. A candidate that was scored on all of them is exact, and is not pulled again; only if `score` takes
+    `rng` does a second lap begin, in a new order.
 
     Args:
         candidates: the candidates to compare.
         examples: the examples to score them on.
         score: the function, plain or `async`.
         by_agent: `examples` has one list of examples per agent, and each agent sees only its own (non-IID).
-        replace: draw examples with replacement. If False, an agent uses all examples for a candidate once, in
-            random order, before it uses any of them again.
+        replace: draw an example at random for every pull instead, for each candidate on its own.
         labels: the names of the candidates.
         policy: what happens to pulls that fail.
 
@@ -30,8 +34,8 @@ class DatasetArms(CalledArms):
     >>> questions = [("2 + 2", 4), ("3 * 3", 9), ("7 - 1", 6)]
     >>> def score(answer, question):
     ...     return answer(question[0]) == question[1]
-    >>> arms = ct.DatasetArms([eval, len], questions, score, replace=False)
-    >>> ct.identify(arms, m=1, agents=2, horizon=20, seed=1).top
+    >>> arms = ct.DatasetArms([eval, len], questions, score)
+    >>> ct.identify(arms, m=1, agents=2, horizon=3, seed=1).top
     ['eval']
     """
 
@@ -42,7 +46,7 @@ class DatasetArms(CalledArms):
         score: Callable[..., Any],
         *,
         by_agent: bool = False,
-        replace: bool = True,
+        replace: bool = False,
         labels: Sequence[str] | None = None,
         policy: PullPolicy | None = None,
     ) -> None:
@@ -57,9 +61,17 @@ class DatasetArms(CalledArms):
                 argument="examples",
             )
         self._replace = replace
-        function = ExamplePull(candidates, self._examples, score, replace=replace)
+        function = ExamplePull(candidates, self._examples, score, by_agent=by_agent, replace=replace)
         agents = len(self._examples) if by_agent else None
         super().__init__(candidates, function, labels=labels, agents=agents, policy=policy)
+        self.paired = not replace
+        self._used_once = not replace and not function.takes_rng
+        if self._used_once:
+            self.pull_limit = max(map(len, self._examples)) * (agents or 1)
+
+    def pull_limit_of(self, agent: int) -> int | None:
+        """The number of this agent's own examples, if each is used once."""
+        return len(self._examples[agent]) if self._used_once and not self.iid else None
 
     def identity(self) -> list[Any]:
         """The examples belong to the identity: their number, and a checksum if they are plain data."""

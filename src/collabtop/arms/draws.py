@@ -51,9 +51,22 @@ def _pull_key(seed: int) -> NDArray[np.uint64]:
     return np.random.SeedSequence(seed, spawn_key=(_PULL,)).generate_state(2, np.uint64).astype(np.uint64)
 
 
-def order_rng(seed: int, agent: int, arm: int, cycle: int) -> np.random.Generator:
-    """The generator of the order in which an agent uses the examples for an arm, in one cycle through all of them."""
-    return _generator(seed, _ORDER, agent, arm, cycle)
+ALL_AGENTS = 2**32 - 1
+"""Stands for the agent in the key of a random stream that all agents share."""
+
+
+@lru_cache(maxsize=64)
+def example_order(seed: int, agent: int, lap: int, examples: int) -> NDArray[np.int64]:
+    """The order in which the examples are used for every candidate, in one lap through all of them.
+
+    `agent` is the agent whose examples they are, or `ALL_AGENTS` if all share them.
+
+    >>> example_order(seed=7, agent=ALL_AGENTS, lap=0, examples=5)
+    array([2, 1, 0, 4, 3])
+    """
+    order = _generator(seed, _ORDER, agent, lap).permutation(examples)
+    order.setflags(write=False)
+    return order
 
 
 class AgentHalted(Exception):  # noqa: N818  (not an error: another agent failed, or the user stops the run)
@@ -82,9 +95,17 @@ class Draws:
         self.halted = Event()
         """Set when this agent should stop after the current pull."""
         self.pulls_by_arm: Counter[int] = Counter()
-        """Pulls of each arm so far; maintained by arms that need it, such as those that use examples in order."""
+        """This agent's pulls of each arm so far; maintained by arms that need it, such as those with examples."""
+        self.starts: NDArray[np.int64] | None = None
+        """The number of the next pull of each arm of this batch, counted over all agents, if the arms are paired."""
         self.rewards_by_arm: dict[int, tuple[float, int]] = {}
         """Sum and number of each arm's rewards so far; maintained by arms that skip failed pulls."""
+
+    def next_pulls(self, arms: NDArray[np.int64]) -> list[int]:
+        """The number of the next pull of each of these arms: counted over all agents if they share the arms' examples,
+        otherwise the number of pulls that this agent has made.
+        """
+        return [self.pulls_by_arm[arm] for arm in arms.tolist()] if self.starts is None else self.starts.tolist()
 
     def for_pull(self, number: int, attempt: int = 0) -> np.random.Generator:
         """The generator of one attempt at this agent's pull with this number."""

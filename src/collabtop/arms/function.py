@@ -77,11 +77,12 @@ class CalledArms(Arms):
         """Call the function for the pulls that are not recorded yet, and record each reward immediately."""
         sums, number = np.zeros(len(arms)), draws.pulls_made
         try:
-            for index, (arm, count) in enumerate(zip(arms.tolist(), np.broadcast_to(times, arms.shape), strict=True)):
-                pulls = PullAttempt(arm, int(count), draws.seed, draws.agent, number, draws.pulls_by_arm[arm])
+            batch = zip(arms.tolist(), np.broadcast_to(times, arms.shape).tolist(), draws.next_pulls(arms), strict=True)
+            for index, (arm, count, replicate) in enumerate(batch):
+                pulls = PullAttempt(arm, count, draws.seed, draws.agent, number, replicate)
                 sums[index] = self._sum(arm, self._rewards(pulls, draws, recorder), draws)
-                draws.pulls_by_arm[arm] += int(count)
-                number += int(count)
+                draws.pulls_by_arm[arm] += count
+                number += count
         finally:
             recorder.flush(draws.agent)
         return sums
@@ -97,8 +98,8 @@ class CalledArms(Arms):
             if draws.halted.is_set():
                 raise AgentHalted
             times = count - done if self._function.batch else 1
-            number, earlier_pulls = pulls.number + done, pulls.earlier_pulls + done
-            attempt = PullAttempt(pulls.arm, times, pulls.seed, pulls.agent, number, earlier_pulls)
+            number, replicate = pulls.number + done, pulls.replicate + done
+            attempt = PullAttempt(pulls.arm, times, pulls.seed, pulls.agent, number, replicate)
             new_rewards = self._attempt_until_done(attempt, draws, recorder)
             rewards[done : done + times] = new_rewards
             recorder.keep(attempt, new_rewards)
@@ -173,6 +174,8 @@ class FunctionArms(CalledArms):
     Args:
         candidates: the candidates to choose from (the paper's I).
         pull: the function.
+        paired: give the t-th pull of every candidate the same random numbers (common random numbers). Where part of
+            the noise is the same for all candidates, it then cancels out when they are compared.
         labels: the names of the candidates; the default is `str(candidate)`.
         policy: what happens to pulls that fail.
 
@@ -192,11 +195,18 @@ class FunctionArms(CalledArms):
         candidates: Sequence[Any],
         pull: Pull,
         *,
+        paired: bool = False,
         labels: Sequence[str] | None = None,
         policy: PullPolicy | None = None,
     ) -> None:
         candidates = as_candidates(candidates)
-        super().__init__(candidates, CandidatePull(candidates, pull), labels=labels, agents=None, policy=policy)
+        function = CandidatePull(candidates, pull, paired=paired)
+        super().__init__(candidates, function, labels=labels, agents=None, policy=policy)
+        self.paired = function.paired
+
+    def identity(self) -> list[Any]:
+        """Whether pulls are paired belongs to the identity."""
+        return [*super().identity(), "paired"] if self.paired else super().identity()
 
 
 def as_candidates(candidates: Any) -> list[Any]:
@@ -246,7 +256,7 @@ def _is_plain(value: Any) -> bool:
     return value is None or type(value) in (str, int, float, bool, bytes)
 
 
-def as_arms(arms: Any, pull: Pull | None = None, policy: PullPolicy | None = None) -> Arms:
+def as_arms(arms: Any, pull: Pull | None = None, policy: PullPolicy | None = None, *, paired: bool = False) -> Arms:
     """Arms, made from candidates and a function if they are not arms already."""
     if isinstance(arms, Arms):
         if pull is not None:
@@ -258,9 +268,14 @@ def as_arms(arms: Any, pull: Pull | None = None, policy: PullPolicy | None = Non
                 "policy only applies with pull; pass it to the arms instead: FunctionArms(..., policy=...)",
                 argument="policy",
             )
+        if paired:
+            raise InputError(
+                "paired only applies with pull; pass it to the arms instead: FunctionArms(..., paired=True)",
+                argument="paired",
+            )
         return arms
     if pull is not None:
-        return FunctionArms(arms, pull, policy=policy)
+        return FunctionArms(arms, pull, paired=paired, policy=policy)
     raise InputError(
         f"arms is a {type(arms).__name__}, but arms are needed: BernoulliArms(means) to simulate, "
         "or a list of your own candidates with pull=, the function that tries one of them",

@@ -12,7 +12,7 @@ from collabtop.coordination.team import Batch, Team, check_replies
 from collabtop.errors import AgentsGoneError, ProtocolError
 from collabtop.events import Exchanged, RoundBegan
 from collabtop.protocol.ledger import Ledger, Meter, Round
-from collabtop.protocol.messages import Message, Reply, Request, kind_of
+from collabtop.protocol.messages import Ints, Message, Reply, Request, kind_of
 from collabtop.protocol.setup import Setup
 from collabtop.runlog.recorder import RewardRecorder
 
@@ -51,6 +51,8 @@ class Coordinator:
     def __init__(self, team: Team, setup: Setup, recorder: RewardRecorder | None = None) -> None:
         self.agents = setup.problem.agents
         """Number of agents (the paper's K)."""
+        self.problem = setup.problem
+        """The numbers that every agent knows."""
         self.lost: frozenset[int] = frozenset()
         """Agents that are lost for good."""
         self.scoreboard = Scoreboard(setup.problem.n)
@@ -82,6 +84,11 @@ class Coordinator:
     def time_left(self) -> int:
         """Time steps until the horizon."""
         return self.meter.time_left
+
+    def affordable(self, arms: Ints, pulls: int) -> int:
+        """`pulls` more pulls of each of these arms, or as many as the problem's `pull_limit` allows."""
+        limit = self.problem.pull_limit
+        return pulls if limit is None else max(0, min(pulls, limit - int(self.scoreboard.pulls(arms).max())))
 
     def begin_round(self, phase: str, live: int) -> None:
         """Begin a round of this phase, with so many arms still open."""

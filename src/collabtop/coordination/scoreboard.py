@@ -141,6 +141,10 @@ class Scoreboard:
         means: Reals = self._sums[arms] / self._pulls[arms]
         return means
 
+    def pulls(self, arms: Ints) -> Ints:
+        """The pulls of each of these arms, as far as the coordinator knows them."""
+        return np.maximum(self._pulls[arms], 0)
+
     def accept(self, arms: Ints, round: int, phase: str) -> None:
         """Accept these arms into the answer."""
         self._settle(arms, ACCEPTED, round, phase)

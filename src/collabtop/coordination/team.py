@@ -36,6 +36,8 @@ class Team(ABC):
 
     tolerates_loss: bool = False
     """Whether a run continues when agents are lost for good: replies may then be fewer than requests."""
+    messages_are_free: ClassVar[bool] = False
+    """Whether agents share a process with the coordinator, so that words and round trips cost next to nothing."""
     agents_outlive_run: ClassVar[bool] = False
     """Whether the agents live on when this process ends, and keep their rewards to themselves: a resumed run then uses
     their logged replies."""

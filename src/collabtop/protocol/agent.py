@@ -48,7 +48,11 @@ class Agent:
         self._is_top: NDArray[np.bool_] = np.empty(0, np.bool_)
         self._accepted: list[tuple[Ints, Reals]] = []
         self._open: Ints | None = None  # None: all arms
+        self._open_pulls = 0  # of each open arm, by all agents
         self._gauge = NoiseGauge()
+        self._own_limit = arms.pull_limit_of(number)
+        self._own_pulls = np.zeros(0 if self._own_limit is None else arms.n, np.int64)
+        self._own_sums = np.zeros(len(self._own_pulls))
 
     def answer(self, request: Request) -> Reply:
         """Process the messages of a request and return the reply; a repeated request gets the same reply."""
@@ -72,7 +76,26 @@ class Agent:
         """Stop after the current pull; may be called from any thread."""
         self._draws.halted.set()
 
-    def _draw(self, arms: Ints, times: Ints) -> Reals:
+    def _draw(self, arms: Ints, times: Ints, starts: Ints | int = 0) -> Reals:
+        """Pull the arms and return their sums; `starts` are the numbers of the first pulls, for paired arms."""
+        if self._own_limit is not None:
+            return self._draw_within_limit(arms, np.broadcast_to(times, arms.shape), self._own_limit)
+        if self._problem.numbered:
+            self._draws.starts = np.broadcast_to(np.asarray(starts), arms.shape)
+        return self._draw_all(arms, times)
+
+    def _draw_within_limit(self, arms: Ints, times: Ints, limit: int) -> Reals:
+        # Once an arm has been scored on all examples of this agent, its mean is exact, and takes the place of rewards.
+        made = np.minimum(times, limit - self._own_pulls[arms])
+        left, new = made > 0, np.zeros(len(arms))
+        if left.any():
+            new[left] = self._draw_all(arms[left], made[left])
+        self._own_pulls[arms] += made
+        self._own_sums[arms] += new
+        exact_means: Reals = self._own_sums[arms] / self._own_pulls[arms]
+        return new + (times - made) * exact_means
+
+    def _draw_all(self, arms: Ints, times: Ints) -> Reals:
         # For the few arms of a late round, summing in Python is faster than in NumPy.
         total = sum(times.tolist()) if len(times) < _FEW_ARMS else int(np.add.reduce(times))
         count = total * len(arms) if len(times) == 1 else total
@@ -87,10 +110,12 @@ class Agent:
 
     def _pull(self, message: msg.Pull) -> msg.Means:
         arms = np.arange(self._problem.n) if message.arms is None else message.arms
-        times = message.times
+        times, starts = message.times, 0 if message.starts is None else message.starts
         if np.count_nonzero(times) < len(times):
-            arms, times = arms[np.broadcast_to(times > 0, arms.shape)], times[times > 0]
-        return msg.Means(self._draw(arms, times) / times)
+            pulled = np.broadcast_to(times > 0, arms.shape)
+            starts = np.broadcast_to(np.asarray(starts), arms.shape)[pulled]
+            arms, times = arms[pulled], times[times > 0]
+        return msg.Means(self._draw(arms, times, starts) / times)
 
     def _open_arms(self, message: msg.OpenArms) -> None:
         """Do nothing: the counts determine the number of pulls, which every `Pull` states anyway."""
@@ -100,13 +125,15 @@ class Agent:
             self._open = np.arange(self._problem.n)
         if message.survived is not None:
             self._open = self._open[message.survived]
-        half = message.times // 2
-        sums = self._draw(self._open, np.array([message.times - half]))
+        start, times = self._problem.share(self.number, message.times, self._open_pulls)
+        self._open_pulls += message.times * self._problem.agents
+        half = times // 2
+        sums = self._draw(self._open, np.array([times - half]), start)
         if half:
-            second_sums = self._draw(self._open, np.array([half]))
-            self._gauge.add(sums, message.times - half, second_sums, half)
+            second_sums = self._draw(self._open, np.array([half]), start + times - half)
+            self._gauge.add(sums, times - half, second_sums, half)
             sums = sums + second_sums
-        return coarse_means(sums, message.times, self._gauge.variance, message.coarseness, self._draws.bulk)
+        return coarse_means(sums, times, self._gauge.variance, message.coarseness, self._draws.bulk)
 
     def _deal(self, message: msg.Deal) -> msg.Held:
         self._hand = hashing.hand(message.coefficients, self._problem.n, self._problem.agents, self.number)
@@ -114,7 +141,8 @@ class Agent:
         return msg.Held(len(self._hand))
 
     def _pull_hand(self, message: msg.PullHand) -> None:
-        self._sums = self._sums + self._draw(self._hand, np.array([message.times]))
+        if message.times:  # there are no pulls if all examples have been used
+            self._sums = self._sums + self._draw(self._hand, np.array([message.times]), self._pulls)
         self._pulls += message.times
         self._means = self._sums / self._pulls
         self._perturb()
@@ -165,7 +193,8 @@ class Agent:
         hand = shuffling.hand(message.seed, self._problem.n, self._problem.agents, self.number)
         sums, pulls_before = np.zeros(len(hand)), 0
         for size, pulls in zip(message.sizes.tolist(), message.pulls.tolist(), strict=True):
-            sums += self._draw(hand, np.array([pulls - pulls_before]))
+            if pulls > pulls_before:
+                sums += self._draw(hand, np.array([pulls - pulls_before]), pulls_before)
             pulls_before = pulls
             if size < len(hand):
                 best = np.sort((-sums).argsort(kind="stable")[:size])

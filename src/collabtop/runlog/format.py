@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collabtop.errors import FileError
+from collabtop.problem import Problem
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -67,9 +68,19 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
     labels: tuple[str, ...] | None
     candidates: bytes | None
     """The candidates themselves, if they are plain data."""
+    paired: bool = False
+    """Whether pull number t of every arm uses the same example, or the same random numbers."""
+    pull_limit: int | None = None
+    """The most pulls of an arm by all agents together."""
     budget: float | None = None
     costs: tuple[float, ...] | None = None
     """The price of a pull of each candidate, if the run has a budget."""
+
+    @property
+    def problem(self) -> Problem:
+        """The numbers that every agent knew."""
+        numbered = self.paired and self.iid
+        return Problem(self.n, self.m, self.agents, self.horizon, self.pull_limit, numbered=numbered)
 
 
 def _pack_ints(numbers: Ints) -> bytes:

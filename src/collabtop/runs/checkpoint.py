@@ -33,6 +33,8 @@ def make_header(spec: RunSpec, *, logged: bool = True) -> Header:
         iid=arms.iid,
         labels=arms.labels,
         candidates=plain_data(arms.candidates) if logged and arms.candidates is not None else None,
+        paired=arms.paired,
+        pull_limit=arms.pull_limit,
         budget=spec.budget,
         costs=spec.costs,
     )

@@ -27,6 +27,7 @@ def identify(
     tolerance: float = 0.0,
     max_horizon: int | None = None,
     pull: Pull | None = None,
+    paired: bool = False,
     policy: PullPolicy | None = None,
     algorithm: str | Algorithm = "auto",
     options: dict[str, Any] | None = None,
@@ -54,6 +55,7 @@ def identify(
             has `result.sure` False, and `result.open` lists the arms that are not settled.
         pull: a function `pull(candidate, rng)` that tries a candidate once and returns a reward in [0, 1]; it may be
             `async`, or marked with `batch`.
+        paired: with `pull`: give the t-th pull of every candidate the same random numbers.
         policy: what happens to pulls that fail: retries, a time limit, and what a failed pull counts as.
         algorithm: a name (`available_algorithms()`), an algorithm object, or `"auto"`: the best for these arms.
         options: options of an algorithm passed by name.
@@ -96,6 +98,7 @@ def identify(
         tolerance=tolerance,
         max_horizon=max_horizon,
         pull=pull,
+        paired=paired,
         policy=policy,
         algorithm=algorithm,
         options=options,

@@ -112,7 +112,7 @@ def _arms(
     same_value("the number of candidates", len(candidates), header.n, path)
     if policy is None and (failures := failure_mode_in(read_log(path))) is not None:
         policy = PullPolicy(failures=cast(Failures, failures))
-    return FunctionArms(candidates, pull, labels=header.labels, policy=policy)
+    return FunctionArms(candidates, pull, paired=header.paired, labels=header.labels, policy=policy)
 
 
 def _algorithm(header: Header, path: str | PathLike[str], algorithm: Algorithm | None) -> Algorithm:

@@ -63,6 +63,7 @@ def make_spec(
     tolerance: float = 0.0,
     max_horizon: int | None = None,
     pull: Pull | None = None,
+    paired: bool = False,
     policy: PullPolicy | None = None,
     algorithm: str | Algorithm = "auto",
     options: dict[str, Any] | None = None,
@@ -70,9 +71,12 @@ def make_spec(
     team: str | Team = "local",
 ) -> RunSpec:
     """Check the arguments of `identify`, fill in what was left out, and choose the algorithm."""
-    arms = as_arms(arms, pull, policy)
+    arms = as_arms(arms, pull, policy, paired=paired)
     _check_limit(horizon, budget, cost, confidence, tolerance, max_horizon)
-    chosen, why = choose(algorithm, options or {}, arms, confidence, tolerance)
+    team = make_team(team)
+    chosen, why = choose(
+        algorithm, options or {}, arms, confidence, tolerance, messages_are_free=team.messages_are_free
+    )
     seed = secrets.randbits(63) if seed is None else whole_number("seed", seed, least=0, most=2**64 - 1)
     costs = None
     if budget is not None:
@@ -84,7 +88,7 @@ def make_spec(
         limit = DEFAULT_MAX_HORIZON if max_horizon is None else max_horizon
         horizon = whole_number("max_horizon", limit, least=1, most=_MOST_PULLS)
     problem = make_problem(arms, m, agents, horizon)
-    return RunSpec(arms, problem, chosen, why, seed, make_team(team), budget, costs)
+    return RunSpec(arms, problem, chosen, why, seed, team, budget, costs)
 
 
 def make_problem(arms: Arms, m: int, agents: int | None, horizon: int) -> Problem:
@@ -101,7 +105,8 @@ def make_problem(arms: Arms, m: int, agents: int | None, horizon: int) -> Proble
     agents = whole_number("agents", agents, least=1, most=_MOST_AGENTS)
     if arms.agents not in (None, agents):
         raise wrong_value("agents", agents, f"these arms are for {arms.agents} agents")
-    return Problem(arms.n, m, agents, whole_number("horizon", horizon, least=1, most=_MOST_PULLS // agents))
+    horizon = whole_number("horizon", horizon, least=1, most=_MOST_PULLS // agents)
+    return Problem(arms.n, m, agents, horizon, arms.pull_limit, numbered=arms.paired and arms.iid)
 
 
 def _check_limit(

@@ -1,6 +1,7 @@
 """The local team: agents in this process, which answer one after the other."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from collabtop.arms import Arms
 from collabtop.coordination.team import Batch, Team
@@ -18,6 +19,8 @@ class LocalTeam(Team):
     >>> ct.identify(arms, m=1, agents=3, horizon=100, seed=1, team=ct.LocalTeam()).top
     [0]
     """
+
+    messages_are_free: ClassVar[bool] = True
 
     def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
         """Create the agents."""

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from queue import SimpleQueue
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from collabtop.arms import Arms
 from collabtop.arms.draws import AgentHalted
@@ -30,6 +30,8 @@ class ThreadsTeam(Team):
     >>> ct.identify(arms, m=1, agents=3, horizon=100, seed=1, team="threads").top
     [0]
     """
+
+    messages_are_free: ClassVar[bool] = True
 
     def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
         """Create the agents, and a thread for each."""

@@ -20,7 +20,6 @@ from collabtop.coordination.scoreboard import ACCEPTED, OPEN, REJECTED, Columns
 from collabtop.coordination.team import Team
 from collabtop.errors import CollabtopError, ProtocolError
 from collabtop.events import Event, RoundBegan
-from collabtop.problem import Problem
 from collabtop.protocol.ledger import Meter
 from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.setup import Setup
@@ -52,7 +51,7 @@ class Replay:
 
     def __init__(self, header: Header, *, tolerates_loss: bool = False) -> None:
         self.header = header
-        problem = Problem(header.n, header.m, header.agents, header.horizon)
+        problem = header.problem
         self.problem, self.mirrored = problem.inner, problem.mirrored
         self.counts: list[Counts] = []
         """One entry for each round begun."""

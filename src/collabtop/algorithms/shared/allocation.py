@@ -1,5 +1,6 @@
 """How the pulls of a shared round are divided among the agents, and the sums of their rewards."""
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -23,63 +24,92 @@ class AllAgents:
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
         self._sums_by_agent: dict[int, Reals] = {}
+        self._pulls_by_agent: Counter[int] = Counter()
         self._subtracted: frozenset[int] = coordinator.lost
-        self._times_so_far = 0
 
     def pull(self, live: Ints, times: int, *, all_live: bool = False) -> tuple[Reals, int]:
         """Let every agent pull every live arm `times` times: what to add to the sums and to the pulls of each arm.
 
         `all_live` means that no arm has been settled yet, which every agent knows, so the list is not sent.
         """
-        question = Pull(None if all_live else live, np.array([times]), free=("times",))
-        answers = self._coordinator.ask_present(self._to_all(question), Means)
-        return self._add_up(live, times, {agent: answer.means for agent, answer in answers.items()})
+        shares = self._shares(live, times)
+        arms = None if all_live else live
+        questions: dict[int, Message] = {
+            agent: _pull(arms, np.array([count]), _starts(self._coordinator, live, offset))
+            for agent, (offset, count) in shares.items()
+        }
+        answers = self._coordinator.ask_present(questions, Means)
+        return self._add_up(live, shares, {agent: answer.means for agent, answer in answers.items()})
 
     def pull_open(self, live: Ints, survived: Flags | None, times: int, coarseness: float) -> tuple[Reals, int]:
         """The same, with the survivors sent as flags, and means rounded with this coarseness."""
+        shares = self._shares(live, times)
         question = PullOpen(survived, times, coarseness, free=("times", "coarseness"))
-        answers = self._coordinator.ask_present(self._to_all(question), CoarseMeans)
-        return self._add_up(live, times, {agent: answer.means() for agent, answer in answers.items()})
+        answers = self._coordinator.ask_present(dict.fromkeys(shares, question), CoarseMeans)
+        return self._add_up(live, shares, {agent: answer.means() for agent, answer in answers.items()})
 
-    def _to_all(self, question: Message) -> dict[int, Message]:
-        return dict.fromkeys(self._coordinator.present, question)
-
-    def _add_up(self, live: Ints, times: int, means: Mapping[int, Reals]) -> tuple[Reals, int]:
+    def _shares(self, live: Ints, times: int) -> dict[int, tuple[int, int]]:
+        """By agent: how many pulls of an arm the agents before it make, and how many it makes, if any."""
         coordinator = self._coordinator
-        if not means:
+        before = int(coordinator.scoreboard.pulls(live).max()) if coordinator.problem.numbered else 0
+        shares = {agent: coordinator.problem.share(agent, times, before) for agent in coordinator.present}
+        return {agent: (start - before, count) for agent, (start, count) in shares.items() if count}
+
+    def _add_up(
+        self, live: Ints, shares: Mapping[int, tuple[int, int]], means: Mapping[int, Reals]
+    ) -> tuple[Reals, int]:
+        coordinator = self._coordinator
+        if shares and not means:
             raise SiteError("all agents are lost for good")
-        sums, pulls = np.zeros(len(live)), times * len(means)
+        sums, pulls = np.zeros(len(live)), 0
         for agent, local_means in means.items():
+            times = shares[agent][1]
             sums += local_means * times
+            pulls += times
+            self._pulls_by_agent[agent] += times
             if coordinator.tolerates_loss:
                 self._sums_by_agent.setdefault(agent, np.zeros(coordinator.scoreboard.n))[live] += local_means * times
         for agent in coordinator.lost - self._subtracted:
             if agent in self._sums_by_agent:
                 sums -= self._sums_by_agent.pop(agent)[live]
-                pulls -= self._times_so_far
+                pulls -= self._pulls_by_agent[agent]
         self._subtracted = coordinator.lost
-        self._times_so_far += times
         return sums, pulls
 
 
-def pull_in_turn(coordinator: Coordinator, live: Ints, pulls: int, *, all_live: bool = False) -> Reals:
-    """Pull every live arm `pulls` times, each agent its share of each arm; returns the sums.
+def pull_in_turn(coordinator: Coordinator, live: Ints, pulls: int, *, all_live: bool = False) -> tuple[Reals, int]:
+    """Pull every live arm `pulls` times, each agent its share of each arm: what to add to the sums and to the pulls.
 
     Pulls left over after an equal division go to the agents in turn, continuing from arm to arm. Every agent gets the
     list of live arms.
     """
+    pulls = coordinator.affordable(live, pulls)
     shares = round_robin_shares if len(live) * coordinator.agents <= _CACHED_ARMS else round_robin_shares.__wrapped__
     times_by_agent = shares(len(live), pulls, coordinator.agents)
-    arms = None if all_live else live
-    questions: dict[int, Message] = {
-        agent: Pull(arms, times, free=("times",)) for agent, times in enumerate(times_by_agent) if times.any()
-    }
+    starts = _starts(coordinator, live, 0)
+    questions: dict[int, Message] = {}
+    for agent, times in enumerate(times_by_agent):
+        if times.any():
+            questions[agent] = _pull(None if all_live else live, times, starts)
+        if starts is not None:
+            starts = starts + times
     sums = np.zeros(len(live))
     for agent, answer in coordinator.ask(questions, Means).items():
         times = times_by_agent[agent]
         pulled = times > 0
         sums[pulled] += answer.means * times[pulled]
-    return sums
+    return sums, pulls
+
+
+def _starts(coordinator: Coordinator, arms: Ints, offsets: Ints | int) -> Ints | None:
+    """The numbers of pulls of these arms, `offsets` after those that the coordinator knows of; None if not needed."""
+    return coordinator.scoreboard.pulls(arms) + offsets if coordinator.problem.numbered else None
+
+
+def _pull(arms: Ints | None, times: Ints, starts: Ints | None, *free: str) -> Pull:
+    """A question in which `times` and `starts` follow from what all know, and the fields `free` as well."""
+    free = (*free, "times") if starts is None else (*free, "times", "starts")
+    return Pull(arms, times, starts, free=free)
 
 
 @lru_cache(maxsize=256)
@@ -94,21 +124,27 @@ def round_robin_shares(arms: int, pulls: int, agents: int) -> list[Ints]:
     return [each + ((agent - first) % agents < left_over) for agent in range(agents)]
 
 
-def pull_balanced(coordinator: Coordinator, live: Ints, pulls: int, *, all_live: bool = False) -> Reals:
-    """Pull every live arm `pulls` times, with BalancedPullDist; returns the sums.
+def pull_balanced(coordinator: Coordinator, live: Ints, pulls: int, *, all_live: bool = False) -> tuple[Reals, int]:
+    """Pull every live arm `pulls` times, with BalancedPullDist: what to add to the sums and to the pulls of each arm.
 
     Each arm is pulled by as few agents as an equal load allows.
     """
+    pulls = coordinator.affordable(live, pulls)
     if pulls == 0:
-        return np.zeros(len(live))
-    free = ("arms", "times") if all_live else ("times",)
+        return np.zeros(len(live)), 0
     shares = balanced_shares if len(live) <= _CACHED_ARMS else balanced_shares.__wrapped__
     present = coordinator.present
     share_by_agent = dict(zip(present, shares(len(live), pulls, len(present)), strict=False))
-    questions: dict[int, Message] = {
-        agent: Pull(live[first : first + len(times)], times, free=free)
-        for agent, (first, times) in share_by_agent.items()
-    }
+    questions: dict[int, Message] = {}
+    starts_by_agent: dict[int, Ints | None] = {}
+    position = 0  # in the row of all pulls, which the shares divide
+    for agent, (first, times) in share_by_agent.items():
+        offsets = np.zeros(len(times), np.int64)
+        offsets[0] = position % pulls  # an earlier agent may have begun this arm
+        arms = live[first : first + len(times)]
+        starts_by_agent[agent] = starts = _starts(coordinator, arms, offsets)
+        questions[agent] = _pull(arms, times, starts, *(("arms",) if all_live else ()))
+        position = first * pulls + int(offsets[0]) + int(times.sum())
     sums = np.zeros(len(live))
     answers = coordinator.ask_present(questions, Means)
     for agent, (first, times) in share_by_agent.items():
@@ -116,8 +152,8 @@ def pull_balanced(coordinator: Coordinator, live: Ints, pulls: int, *, all_live:
         if agent in answers:
             sums[span] += answers[agent].means * times
         else:
-            sums[span] += _pull_for_lost(coordinator, live[span], times)
-    return sums
+            sums[span] += _pull_for_lost(coordinator, live[span], times, starts_by_agent[agent])
+    return sums, pulls
 
 
 @lru_cache(maxsize=256)
@@ -162,7 +198,7 @@ def balanced_time(arms: int, pulls: int, agents: int) -> int:
     return -(-arms * pulls // agents)
 
 
-def _pull_for_lost(coordinator: Coordinator, arms: Ints, times: Ints) -> Reals:
+def _pull_for_lost(coordinator: Coordinator, arms: Ints, times: Ints, starts: Ints | None) -> Reals:
     """The agents that are still present make the pulls of a lost one; returns the sums."""
     sums, missing = np.zeros(len(arms)), times.copy()
     while missing.any():
@@ -171,12 +207,14 @@ def _pull_for_lost(coordinator: Coordinator, arms: Ints, times: Ints) -> Reals:
         check_time(coordinator, length)
         ends = np.cumsum(missing)
         shares: dict[int, Ints] = {}
+        questions: dict[int, Message] = {}
         for i, agent in enumerate(present):
             low, high = i * length, (i + 1) * length
-            shares[agent] = np.clip(ends, low, high) - np.clip(ends - missing, low, high)
-        questions: dict[int, Message] = {
-            agent: Pull(arms[share > 0], share[share > 0]) for agent, share in shares.items() if share.any()
-        }
+            begin = np.clip(ends - missing, low, high)
+            shares[agent] = share = np.clip(ends, low, high) - begin
+            if share.any():
+                first = None if starts is None else (starts + times - missing + begin - (ends - missing))[share > 0]
+                questions[agent] = Pull(arms[share > 0], share[share > 0], first)
         for agent, answer in coordinator.ask_present(questions, Means).items():
             share = shares[agent]
             sums[share > 0] += answer.means * share[share > 0]

@@ -44,7 +44,7 @@ def reopen_arms(coordinator: Coordinator, pulls: int, dealt_to: Callable[[int], 
     arms = np.concatenate([np.empty(0, np.int64), *(dealt_to(agent) for agent in sorted(coordinator.lost))])
     if len(arms):
         check_time(coordinator, balanced_time(len(arms), pulls, max(1, len(coordinator.present))))
-        coordinator.scoreboard.add(arms, pull_balanced(coordinator, arms, pulls), pulls)
+        coordinator.scoreboard.add(arms, *pull_balanced(coordinator, arms, pulls))
     return arms
 
 

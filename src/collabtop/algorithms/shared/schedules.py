@@ -1,8 +1,9 @@
 """How many arms stay live after each round, and how often a live arm is pulled in it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate, pairwise
 from typing import Literal
 
 from collabtop.algorithms.shared.allocation import balanced_time
@@ -40,6 +41,31 @@ def new_pulls(totals: Sequence[int]) -> list[int]:
     [3, 2, 4]
     """
     return [after - before for before, after in pairwise([0, *totals])]
+
+
+def capped(new: Iterable[int], limit: int | None) -> list[int]:
+    """The pulls of each round, cut where an arm would get more than `limit` in all.
+
+    >>> capped([3, 2, 4], limit=6)
+    [3, 2, 1]
+    """
+    if limit is None:
+        return list(new)
+    return new_pulls([min(total, limit) for total in accumulate(new)])
+
+
+def stretched(problem: Problem, time: Callable[[Problem], int]) -> Problem:
+    """The problem with the longest horizon whose plan, cut at the pull limit, takes no more time than `problem` has.
+
+    So pulls that exact arms do not need go to the other rounds. `time` is the time that the plan takes, cut. Without a
+    pull limit, this is `problem` itself.
+    """
+    if problem.pull_limit is None:
+        return problem
+    longest = problem.horizon + problem.n * problem.n * problem.pull_limit  # with it, every arm is exact from the start
+    horizons = range(problem.horizon, longest + 1)
+    beyond = bisect_left(horizons, True, lo=1, key=lambda horizon: time(problem.at_horizon(horizon)) > problem.horizon)
+    return problem.at_horizon(horizons[beyond - 1])
 
 
 def smallest_that(works: Callable[[int], bool], start: int) -> int:
@@ -82,17 +108,21 @@ class Schedule(ABC):
 
     def local(self, r: int, hands: list[int]) -> int:
         """Pulls of each arm in a local round in which the agents hold hands of these sizes."""
-        pulls = self._local(r, max(hands))
+        pulls = self._within_limit(self._local(r, max(hands)))
         self.used += pulls * max(hands)
         self.pulls_so_far += pulls
         return pulls
 
     def shared(self, r: int) -> int:
         """Pulls of each arm in a shared round."""
-        pulls = self._shared(r)
+        pulls = self._within_limit(self._shared(r))
         self.used += balanced_time(self.sizes[r], pulls, self._problem.agents)
         self.pulls_so_far += pulls
         return pulls
+
+    def _within_limit(self, pulls: int) -> int:
+        limit = self._problem.pull_limit
+        return pulls if limit is None else min(pulls, limit - self.pulls_so_far)
 
     def shared_at_most(self, r: int, live: int, agents: int, time: int) -> int:
         """Pulls of each of `live` arms in a shared round, with fewer agents and `time` for it and all later rounds."""

@@ -1,0 +1,107 @@
+"""Paired-Top: all agents share all open candidates, and reject them in many small steps on the same examples."""
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from collabtop.algorithms.base import Algorithm
+from collabtop.algorithms.shared.allocation import balanced_time, pull_balanced
+from collabtop.algorithms.shared.elimination import eliminate
+from collabtop.algorithms.shared.schedules import new_pulls
+from collabtop.coordination.coordinator import Coordinator
+from collabtop.problem import Problem
+
+_SHRINK = 1.25
+"""From one round to the next, the number of open arms shrinks by about this factor."""
+_POWER = 1.1
+"""An arm has been pulled in proportion to s^-_POWER by the time that s arms are open."""
+_GRID = 1024
+"""Steps in which the pulls of the first round are tried; the later rounds have fractions of a pull more."""
+
+
+@dataclass(frozen=True)
+class PairedTop(Algorithm):
+    """The default for candidates scored on the same examples, where messages cost nothing.
+
+    At any time, all open arms have been pulled equally often, so with paired arms they are compared on the same examples.
+    There are about ten rounds for every factor of ten in the number of arms. This takes more words and round trips than
+    `FrugalTop`; on a single machine neither matters.
+
+    >>> import collabtop as ct
+    >>> answers = {"good": 0.8, "fair": 0.6, "poor": 0.5}
+    >>> def score(prompt, question):
+    ...     return question / 100 < answers[prompt]
+    >>> arms = ct.DatasetArms(list(answers), range(100), score)
+    >>> result = ct.identify(arms, m=1, agents=1, horizon=200, algorithm="paired-top", seed=1)
+    >>> result.top, result.pulls
+    (['good'], 199)
+    """
+
+    name: ClassVar[str] = "paired-top"
+    summary: ClassVar[str] = "The default for candidates scored on the same examples: rejects them in many small steps."
+    iid_only: ClassVar[bool] = True
+
+    def smallest_horizon(self, problem: Problem) -> int:
+        """One pull per arm in the first round, and the time that the later ones then take."""
+        return _time(problem, _totals(problem, _GRID))
+
+    def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
+        """The open arms of every round equally often."""
+        return list(zip(sizes_of(problem.n), new_pulls(paired_plan(problem)), strict=True))
+
+    def most_words(self, problem: Problem) -> int:
+        """In each round an arm's number and mean per arm and agent that pulls it; the first list of arms is free."""
+        pulled = [size + problem.agents - 1 for size in sizes_of(problem.n)]
+        return 2 * sum(pulled) - pulled[0]
+
+    def most_round_trips(self, problem: Problem) -> int:
+        """One per round."""
+        return len(sizes_of(problem.n))
+
+    def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
+        """Pull all open arms equally often, and keep those nearest to the border."""
+        sizes, pulls = [*sizes_of(problem.n), 0], new_pulls(paired_plan(problem))
+        board, r, live = coordinator.scoreboard, 0, np.arange(problem.n)
+        while len(live):
+            coordinator.begin_round("shared", live=len(live))
+            board.add(live, *pull_balanced(coordinator, live, pulls[r], all_live=r == 0))
+            live = eliminate(board, live, problem.m, sizes[r + 1], r, "shared", rng)
+            r += 1
+
+
+@lru_cache(maxsize=256)
+def sizes_of(n: int) -> list[int]:
+    """Open arms at the start of each round.
+
+    >>> sizes_of(20)
+    [20, 16, 12, 9, 7, 5, 4, 3, 2]
+    """
+    sizes = [n]
+    while sizes[-1] > 2:
+        sizes.append(max(2, min(sizes[-1] - 1, int(sizes[-1] / _SHRINK))))
+    return sizes
+
+
+@lru_cache(maxsize=256)
+def paired_plan(problem: Problem) -> list[int]:
+    """Pulls of an open arm by the end of each round: as many as the horizon allows, up to the pull limit.
+
+    >>> paired_plan(Problem(n=20, m=1, agents=2, horizon=100, pull_limit=50))
+    [4, 5, 7, 10, 13, 19, 24, 34, 50]
+    """
+    scales = range(problem.horizon * problem.agents * _GRID)
+    beyond = bisect_left(scales, True, lo=_GRID + 1, key=lambda scale: _time(problem, _totals(problem, scale)) > problem.horizon)
+    return _totals(problem, beyond - 1)
+
+
+def _totals(problem: Problem, scale: int) -> list[int]:
+    shares = (scale / _GRID * (problem.n / size) ** _POWER for size in sizes_of(problem.n))
+    return [min(int(share + 1e-9), problem.pull_limit or int(share + 1e-9)) for share in shares]
+
+
+def _time(problem: Problem, totals: list[int]) -> int:
+    rounds = zip(sizes_of(problem.n), new_pulls(totals), strict=True)
+    return sum(balanced_time(size, new, problem.agents) for size, new in rounds)
