@@ -93,10 +93,11 @@ def frugal_plan(problem: Problem, risk: float) -> FrugalPlan:
     (59, 7, (70, 39, 21, 12, 7, 4, 2))
     """
     stages = _Stages(problem, risk)
-    most = problem.horizon * problem.agents  # pulls that an arm can get if there are more agents than arms
+    most = problem.pull_limit or problem.horizon * problem.agents  # all agents can pull the same arm
     pulls = _spend(stages.open, problem.m, stages.time, problem.horizon, most)
     # The time that rounding leaves over goes to the last round.
-    pulls[-1] += (problem.horizon - stages.time(pulls)) * problem.agents // stages.shared[-1]
+    spare = (problem.horizon - stages.time(pulls)) * problem.agents // stages.shared[-1]
+    pulls[-1] = min(most, pulls[-1] + spare)
     local = len(stages.local) - 1
     return FrugalPlan(tuple(stages.local), tuple(pulls[:local]), tuple(stages.shared), tuple(pulls[local:]))
 
@@ -125,8 +126,9 @@ def noniid_plan(problem: Problem) -> NonIIDPlan:
     NonIIDPlan(sizes=(10, 6, 3, 2), pulls=(52, 80, 144, 204))
     """
     sizes = noniid_sizes(problem.n)
-    pulls = _spend(sizes, problem.m, partial(_all_agents_time, sizes), problem.horizon, problem.horizon)
-    pulls[-1] += (problem.horizon - _all_agents_time(sizes, pulls)) // sizes[-1]
+    most = -(-problem.pull_limit // problem.agents) if problem.pull_limit else problem.horizon
+    pulls = _spend(sizes, problem.m, partial(_all_agents_time, sizes), problem.horizon, most)
+    pulls[-1] = min(most, pulls[-1] + (problem.horizon - _all_agents_time(sizes, pulls)) // sizes[-1])
     return NonIIDPlan(*_without_idle(sizes, pulls))
 
 
@@ -174,18 +176,19 @@ class _Stages:
 
 
 def _spend(sizes: list[int], m: int, time: Callable[[list[int]], int], horizon: int, most: int) -> list[int]:
-    """The most pulls in proportion to `pulls_share` that fit into the horizon; no arm can get more than `most`."""
+    """The most pulls in proportion to `pulls_share` that fit into the horizon; no arm gets more than `most`."""
     low, high = 1.0, float(most + 1)
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if time(_pulls(sizes, m, middle)) <= horizon else (low, middle)
-    return _pulls(sizes, m, low)
+        low, high = (middle, high) if time(_pulls(sizes, m, middle, most)) <= horizon else (low, middle)
+    return _pulls(sizes, m, low, most)
 
 
-def _pulls(sizes: list[int], m: int, scale: float) -> list[int]:
+def _pulls(sizes: list[int], m: int, scale: float, most: int | None = None) -> list[int]:
     """Total pulls of an arm at the end of each stage: `scale` in the first, never fewer than in the stage before."""
     first = pulls_share(sizes[0], m)
-    return [math.floor(scale * pulls_share(size, m) / first + 1e-9) for size in sizes]
+    pulls = [math.floor(scale * pulls_share(size, m) / first + 1e-9) for size in sizes]
+    return pulls if most is None else [min(most, total) for total in pulls]
 
 
 def _without_idle(sizes: list[int], pulls: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
