@@ -22,10 +22,10 @@ def score(candidate, example):
 
 def test_the_contract_of_arms_is_kept():
     check_arms(ct.DatasetArms([1, 2, 3], EXAMPLES, score))
-    check_arms(ct.DatasetArms([1, 2, 3], EXAMPLES, score, replace=False))
+    check_arms(ct.DatasetArms([1, 2, 3], EXAMPLES, score, replace=True))
 
 
-def used(times, *, replace, agent=0, arm=0, batches=1):
+def used(times, *, replace=False, agent=0, arm=0, batches=1):
     examples = []
 
     def score(candidate, example):
@@ -40,17 +40,18 @@ def used(times, *, replace, agent=0, arm=0, batches=1):
     return examples
 
 
-def test_without_replacement_each_example_comes_once_before_any_comes_again():
+def test_each_example_comes_once_before_any_comes_again():
     for batches in (1, 2, 4):  # regardless of how the pulls are batched
-        examples = used(20 // batches, replace=False, batches=batches)
+        examples = used(20 // batches, batches=batches)
         assert sorted(examples[:10]) == EXAMPLES
         assert sorted(examples[10:]) == EXAMPLES
-        assert examples == used(20, replace=False)
+        assert examples[:10] != examples[10:]
+        assert examples == used(20)
 
 
-def test_agents_and_candidates_go_through_the_examples_in_orders_of_their_own():
-    orders = [used(10, replace=False, agent=agent, arm=arm) for agent in (0, 1) for arm in (0, 1)]
-    assert len({tuple(order) for order in orders}) == 4
+def test_all_agents_and_candidates_go_through_the_examples_in_the_same_order():
+    orders = [used(10, agent=agent, arm=arm) for agent in (0, 1) for arm in (0, 1)]
+    assert len({tuple(order) for order in orders}) == 1
 
 
 def test_with_replacement_all_examples_come_about_equally_often():
@@ -65,6 +66,44 @@ def test_each_agent_sees_its_own_examples_only():
     assert arms.pull(np.array([0]), np.array([3]), Draws(1, 0)).tolist() == [0.0]
     assert arms.pull(np.array([0]), np.array([3]), Draws(1, 1)).tolist() == [3.0]
     assert ct.identify(arms, 1, horizon=20, seed=1).algorithm.endswith("noniid")
+
+
+def test_a_run_scores_each_candidate_once_on_each_example_and_knows_that_its_mean_is_exact():
+    arms = ct.DatasetArms([1, 2, 3], EXAMPLES, score)
+    result = ct.identify(arms, 1, agents=2, horizon=1_000, seed=1)
+    assert (result.algorithm, result.pulls) == ("paired-top", 30)
+    exact = [sum(score(candidate, example) for example in EXAMPLES) / 10 for candidate in (1, 2, 3)]
+    assert [estimate.mean for estimate in result.estimates] == pytest.approx(exact)
+
+
+def test_an_agent_with_few_examples_of_its_own_scores_each_of_them_once():
+    pairs = Counter()
+
+    def score(candidate, example):
+        pairs[candidate, example] += 1
+        return candidate * example / 100
+
+    examples = [[1, 2], [3, 4, 5, 6, 7, 8, 9]]
+    arms = ct.DatasetArms([3, 5, 7], examples, score, by_agent=True)
+    result = ct.identify(arms, 1, horizon=1_000, algorithm="uniform", seed=1)
+    assert max(pairs.values()) == 1
+    assert len(pairs) == result.pulls == 27
+    # A candidate's value is the average over the agents of the mean on their own examples.
+    assert [estimate.mean for estimate in result.estimates] == pytest.approx([c * (1.5 + 6) / 200 for c in (3, 5, 7)])
+
+
+def test_a_random_score_begins_a_second_lap_with_new_draws():
+    draws = []
+
+    def score(candidate, example, rng):
+        draws.append((candidate, example, rng.random()))
+        return 0.5
+
+    ct.identify(ct.DatasetArms([0, 1], EXAMPLES[:3], score), 1, agents=1, horizon=12, algorithm="uniform", seed=1)
+    of_first, of_second = ([draw[1:] for draw in draws if draw[0] == candidate] for candidate in (0, 1))
+    assert of_first == of_second  # the same examples and random numbers for both
+    assert sorted(example for example, _ in of_first) == [0, 0, 1, 1, 2, 2]
+    assert len(set(of_first)) == 6
 
 
 def test_a_score_may_be_random_or_async():

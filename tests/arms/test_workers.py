@@ -28,7 +28,7 @@ def sleeps(attempt):
 
 
 def an_attempt():
-    return PullAttempt(arm=0, times=1, seed=0, agent=0, number=0, earlier_pulls=0)
+    return PullAttempt(arm=0, times=1, seed=0, agent=0, number=0, replicate=0)
 
 
 def test_a_run_that_ends_while_its_agents_wait_for_pulls_ends_without_an_error(busy_threads, left_behind):
