@@ -55,7 +55,7 @@ def cents(prompt: str) -> float:
 
 def search(seed: int = 1, checkpoint: str | None = None) -> ct.Result:
     policy = ct.PullPolicy(retries=5, wait=0.01, retry_on=(BusyError,), time_limit=5, failures="skip")
-    arms = ct.DatasetArms(PROMPTS, QUESTIONS, ask, replace=False, policy=policy)
+    arms = ct.DatasetArms(PROMPTS, QUESTIONS, ask, policy=policy)
     return ct.identify(arms, m=5, agents=20, budget=400, cost=cents, seed=seed, team="threads", checkpoint=checkpoint)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def test_pull_number_t_of_every_candidate_uses_the_same_example(algorithm, case)
     _, scored = case.run(algorithm)
     sets = scored.sets()
     # With the same order for all, the examples of a candidate are among those of every candidate with more pulls.
-    assert all(fewer <= more for fewer, more in zip(sets, sets[1:], strict=False))
+    assert all(fewer <= more for fewer, more in pairwise(sets))
 
 
 @every_algorithm
@@ -104,7 +105,7 @@ def test_every_team_scores_the_same_pairs(algorithm, case):
 @every_algorithm
 def test_with_time_for_all_examples_every_candidate_at_the_border_is_exact(algorithm):
     case = Case(n=12, m=3, agents=2, examples=9, spare=2_000, seed=1)
-    result, scored = case.run(algorithm)
+    result, _ = case.run(algorithm)
     table = np.array([[Scored(1)(candidate, example) for example in range(9)] for candidate in range(12)])
     if result.algorithm.startswith("collab-top-iid"):  # the paper's schedule leaves half of the horizon unused
         return

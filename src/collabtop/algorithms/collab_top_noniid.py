@@ -10,8 +10,8 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import AllAgents
 from collabtop.algorithms.shared.elimination import eliminate
 from collabtop.algorithms.shared.schedules import (
-    capped,
     ScheduleName,
+    capped,
     check_schedule,
     decisive,
     halving,

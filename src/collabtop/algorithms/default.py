@@ -65,8 +65,8 @@ def _automatic(
         return ConfidentTopNonIID(confidence, tolerance), "confidence is given, and arms differ between agents"
     if arms.iid and arms.paired and messages_are_free:
         return PairedTop(), (
-            "candidates are compared on the same examples and messages are free on this machine, so it takes many small "
-            "steps"
+            "candidates are compared on the same examples, and messages are free on one machine, so it takes many "
+            "small steps"
         )
     if arms.iid:
         return FrugalTop(), "all agents see the same arms; it takes the fewest words and round trips"

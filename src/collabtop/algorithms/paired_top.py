@@ -26,7 +26,7 @@ _GRID = 1024
 class PairedTop(Algorithm):
     """The default for candidates scored on the same examples, where messages cost nothing.
 
-    At any time, all open arms have been pulled equally often, so with paired arms they are compared on the same examples.
+    At any time, all open arms have been pulled equally often: paired arms are compared on the same examples.
     There are about ten rounds for every factor of ten in the number of arms. This takes more words and round trips than
     `FrugalTop`; on a single machine neither matters.
 
@@ -93,7 +93,9 @@ def paired_plan(problem: Problem) -> list[int]:
     [4, 5, 7, 10, 13, 19, 24, 34, 50]
     """
     scales = range(problem.horizon * problem.agents * _GRID)
-    beyond = bisect_left(scales, True, lo=_GRID + 1, key=lambda scale: _time(problem, _totals(problem, scale)) > problem.horizon)
+    beyond = bisect_left(
+        scales, True, lo=_GRID + 1, key=lambda scale: _time(problem, _totals(problem, scale)) > problem.horizon
+    )
     return _totals(problem, beyond - 1)
 
 

@@ -79,9 +79,7 @@ def _pulls(problem: Problem) -> list[int]:
 
 def _spending_all(problem: Problem) -> Problem:
     sizes = _sizes(problem)
-    return stretched(
-        problem, lambda longer: sum(live * new for live, new in zip(sizes, _pulls(longer), strict=True))
-    )
+    return stretched(problem, lambda longer: sum(live * new for live, new in zip(sizes, _pulls(longer), strict=True)))
 
 
 def _sizes(problem: Problem) -> list[int]:

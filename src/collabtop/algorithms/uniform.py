@@ -33,7 +33,8 @@ class Uniform(Algorithm):
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
         """All arms equally often."""
-        return [(problem.n, *capped([problem.horizon // problem.n * problem.agents], problem.pull_limit))]
+        (pulls,) = capped([problem.horizon // problem.n * problem.agents], problem.pull_limit)
+        return [(problem.n, pulls)]
 
     def most_words(self, problem: Problem) -> int:
         """One mean per arm and agent."""

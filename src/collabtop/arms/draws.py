@@ -102,9 +102,7 @@ class Draws:
         """Sum and number of each arm's rewards so far; maintained by arms that skip failed pulls."""
 
     def next_pulls(self, arms: NDArray[np.int64]) -> list[int]:
-        """The number of the next pull of each of these arms: counted over all agents if they share the arms' examples,
-        otherwise the number of pulls that this agent has made.
-        """
+        """The number of the next pull of each of these arms: over all agents if they share examples, else per agent."""
         return [self.pulls_by_arm[arm] for arm in arms.tolist()] if self.starts is None else self.starts.tolist()
 
     def for_pull(self, number: int, attempt: int = 0) -> np.random.Generator:

@@ -156,7 +156,7 @@ class Hand(Message, frozen=True, tag="Hand"):
 class Pull(Message, frozen=True, tag="Pull"):
     """Pull these arms (None: all); `times` has one number per arm, or a single number for all of them.
 
-    `starts` is the number of the first of these pulls of each arm, counted over all agents; None unless arms are paired.
+    `starts` is the number of each arm's first of these pulls, counted over all agents; None unless arms are paired.
     """
 
     arms: Ints | None

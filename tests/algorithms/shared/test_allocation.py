@@ -90,7 +90,9 @@ MEANS = [0.25, 0.5, 0.75, 1.0]
 def test_the_sums_of_a_round_are_those_of_its_pulls(pull, agents, pulls):
     live = np.array([3, 1, 2])
     coordinator, team = coordinator_of(agents, MEANS)
-    assert pull(coordinator, live, pulls) == pytest.approx(np.array(MEANS)[live] * pulls)
+    sums, made = pull(coordinator, live, pulls)
+    assert sums == pytest.approx(np.array(MEANS)[live] * pulls)
+    assert made == pulls
     assert sum(int(times.sum()) for _, times, _ in team.observed()) == 3 * pulls
     assert coordinator.meter.time == balanced_time(3, pulls, agents)
 
@@ -126,5 +128,6 @@ def test_an_agent_without_a_pull_is_not_asked():
 
 def test_without_pulls_no_message_is_sent():
     coordinator, team = coordinator_of(2, MEANS)
-    assert pull_balanced(coordinator, np.arange(4), 0).tolist() == [0, 0, 0, 0]
+    sums, made = pull_balanced(coordinator, np.arange(4), 0)
+    assert (sums.tolist(), made) == ([0, 0, 0, 0], 0)
     assert team.crossed == []
