@@ -3,7 +3,7 @@
     python benchmarks/paired.py [--runs 60] [--jobs 2] [--seed 1] [--quick]
 
 200 prompts answer 500 questions, and the best 5 are wanted. An answer is right or wrong, the same each time. `rho` is
-how strongly prompts agree on which questions are hard. Regret is the mean of the true best 5 minus that of the chosen 5.
+how strongly prompts agree on which questions are hard. Regret: the mean of the true best 5 minus that of the chosen 5.
 All methods see the same instances, so regrets are compared run by run: `z` is the mean difference to halving in
 standard errors. With 24 cells, |z| < 3 is within chance (a false alarm in 6 of 100 runs of this benchmark).
 """

@@ -62,7 +62,7 @@ def example_order(seed: int, agent: int, lap: int, examples: int) -> NDArray[np.
     `agent` is the agent whose examples they are, or `ALL_AGENTS` if all share them.
 
     >>> example_order(seed=7, agent=ALL_AGENTS, lap=0, examples=5)
-    array([2, 1, 0, 4, 3])
+    array([3, 0, 4, 2, 1])
     """
     order = _generator(seed, _ORDER, agent, lap).permutation(examples)
     order.setflags(write=False)
