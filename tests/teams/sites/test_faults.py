@@ -13,7 +13,9 @@ import time
 
 import pytest
 
+from collabtop.runlog.format import Exchange
 from collabtop.runs.checkpoint import is_finished
+from tests.support.partial_log import rewritten
 from tests.support.proxy import Proxy
 from tests.support.site_processes import Trial
 
@@ -167,17 +169,29 @@ def test_a_site_without_its_journal_is_rejected_and_counts_as_disconnected(trial
     assert "site site0 has been disconnected for 1 s: start the run again" in run.stderr("coordinator")
 
 
-def test_sites_reject_a_coordinator_that_was_restarted_without_its_log(trial):
+@pytest.mark.parametrize(
+    ("wrong_log", "error"),
+    [("none", "it has a different run"), ("old", "this site has answered requests that it does not know")],
+)
+def test_sites_that_a_coordinator_with_a_wrong_log_rejected_continue_with_the_right_one(trial, wrong_log, error):
     run = trial(hold=True)
     run.start_all()
     run.wait_until_held()
     run.kill("coordinator")
     run.release()
-    (run.folder / "run.ctlog").unlink()
+    log = run.folder / "run.ctlog"
+    right = log.rename(run.folder / "right.ctlog")
+    if wrong_log == "old":
+        rewritten(
+            right, log, lambda records: [record for record in records if not isinstance(record, Exchange)]
+        ).close()
     run.start_coordinator()
     for name in ("site0", "site1"):
-        assert run.processes[name].wait(60) == 1
-        assert "rejected by the coordinator: it has a different run" in run.stderr(name)
+        run.wait_for_output(name, rf"rejected by the coordinator: {error}.*; retrying")
+    run.kill("coordinator")
+    right.rename(log)
+    run.start_coordinator()
+    run.check(run.result())
 
 
 FAILS = """

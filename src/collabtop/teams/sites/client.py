@@ -204,7 +204,11 @@ class SiteClient:
     def _handle_refusal(self, frame: frames.Refused) -> NoReturn:
         if frame.why == "here already":
             raise _ConnectionLost("another process with this certificate is connected")
-        raise SiteError(f"rejected by the coordinator: {_WHY_REFUSED[frame.why]}")
+        error = f"rejected by the coordinator: {_WHY_REFUSED[frame.why]}"
+        if frame.why == "ahead" or (self._welcome is not None and frame.why in _PERHAPS_BY_MISTAKE):
+            self._outbox = None  # this was no contact: the site gives up in the end
+            raise _ConnectionLost(error)
+        raise SiteError(error)
 
     # -- the run
 
@@ -335,6 +339,9 @@ _DESCRIPTIONS = {
 }
 """By a part of gRPC's own text; the first match counts."""
 
+_PERHAPS_BY_MISTAKE = ("version", "name", "run", "arms", "labels", "frame")
+"""Why a coordinator may reject a site that it accepted before: it was started with wrong files, or read too slowly."""
+
 _WHY_REFUSED = {
     "version": "it uses a different version of the protocol",
     "name": "the certificate's name is not one of this run's sites",
@@ -342,7 +349,7 @@ _WHY_REFUSED = {
     "arms": "its run has a different number of arms",
     "labels": "its run has arms with different labels",
     "behind": "it has answers of this site that are not in the journal: the journal is missing or too old",
-    "ahead": "this site has answered requests that it does not know: it was restarted without its log",
+    "ahead": "this site has answered requests that it does not know: it was restarted with an old log, or without it",
     "lost": "this site was lost, and the run continues without it",
     "frame": "it could not read what this site sent",
     "answer": "this site gave an invalid answer, or declined",

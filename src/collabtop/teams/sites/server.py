@@ -87,6 +87,7 @@ class SiteServer:
         on_event: OnEvent | None,
         lost: frozenset[int] = frozenset(),
         latest_request: int = 1,
+        begun: bool = False,
     ) -> None:
         self._offer, self._states, self._timeouts = offer, states, timeouts
         self._transport, self._on_event = transport, on_event
@@ -101,7 +102,7 @@ class SiteServer:
         for agent in lost:
             slot = self._by_agent[agent]
             slot.lost, slot.failure = True, SiteError(f"site {slot.name} was lost before this run was resumed")
-        self._resumed = any(state.last_request for state in states)
+        self._resumed = begun
         self._complete = False
         self._changed = asyncio.Event()
 

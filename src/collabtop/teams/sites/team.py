@@ -20,7 +20,7 @@ from collabtop.events import Event, Listening, OnEvent, SiteChanged
 from collabtop.protocol.ledger import TransportStats
 from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.setup import Setup
-from collabtop.runlog.format import AgentState, Exchange, RemoteRun
+from collabtop.runlog.format import AgentState, AgentStatus, Exchange, RemoteRun
 from collabtop.runlog.recorder import RewardRecorder
 from collabtop.teams.logging_team import replies_in, requests_in
 from collabtop.teams.sites.certificates import check_site_name
@@ -152,7 +152,7 @@ class SitesTeam(Team):
             raise wrong_value("agents", setup.problem.agents, f"the sites have {agents} agents in total")
         self._recorder, self._stats = recorder, TransportStats()
         run_id, states = self._run_id(), [PublicState(agent, setup.problem) for agent in range(agents)]
-        lost, last_request = self._restore(states)
+        lost, last_request, begun = self._restore(states)
         recorder.note_status(set(range(agents)) - lost, "away")  # until they connect
         port = self._bind_port()
         assert self._loop is not None
@@ -165,6 +165,7 @@ class SitesTeam(Team):
             self._on_site_event,
             lost,
             latest_request=last_request + 1,
+            begun=begun,
         )
         self._loop.run(self._server.start(port))
         if self._on_event is not None:
@@ -228,20 +229,30 @@ class SitesTeam(Team):
             raise FileError("the log belongs to a run with different sites, or with a different order of sites")
         return record.id
 
-    def _restore(self, states: list[PublicState]) -> tuple[frozenset[int], int]:
-        """Apply the logged exchanges to the states; return the lost agents and the number of the last request."""
+    def _restore(self, states: list[PublicState]) -> tuple[frozenset[int], int, bool]:
+        """Apply the logged exchanges to the states.
+
+        Return the agents that were lost, the number of the last request, and whether the run had begun: all sites were
+        connected at the same time, so that the first request may have been sent.
+        """
         lost: set[int] = set()
-        last = 0
+        here: set[int] = set()
+        last, begun = 0, False
         for record in self._recorder.records:
-            if isinstance(record, Exchange):
-                last = max(last, record.number)
+            if isinstance(record, AgentStatus):
+                here = here | set(record.agents) if record.state == "here" else here - set(record.agents)
+                if record.state == "lost":  # this was announced, even if its exchange was not completed
+                    lost.update(record.agents)
+                begun = begun or len(here) == len(states) or bool(lost)
+            elif isinstance(record, Exchange):
+                begun, last = True, max(last, record.number)
                 replies = {reply.agent: reply for reply in replies_in(record)}
                 for request in requests_in(record):
                     if request.agent in replies:
                         states[request.agent].check_reply(request, replies[request.agent])
                     else:
                         lost.add(request.agent)
-        return frozenset(lost), last
+        return frozenset(lost), last, begun
 
 
 def check_timeouts(
