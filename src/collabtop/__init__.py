@@ -52,6 +52,7 @@ from collabtop.errors import (
 from collabtop.planning.forecasts import Forecast, dry_run
 from collabtop.planning.planner import Plan, plan
 from collabtop.problem import Problem, complexity, error_bound, gaps, speedup
+from collabtop.runlog.log_repair import RepairReport, repair
 from collabtop.runs.identification import identify
 from collabtop.runs.result import Result
 from collabtop.runs.resumption import resume
@@ -101,6 +102,7 @@ __all__ = [
     "PullPolicy",
     "RayTeam",
     "RemoteArms",
+    "RepairReport",
     "Result",
     "Scoreboard",
     "SequentialHalving",
@@ -134,6 +136,7 @@ __all__ = [
     "read_arms",
     "read_rewards",
     "register_algorithm",
+    "repair",
     "replicates",
     "resume",
     "speedup",

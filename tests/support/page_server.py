@@ -15,10 +15,7 @@ _SECONDS_TO_START = 10.0
 
 @contextmanager
 def page_in_thread(runs: Runs, *, host: str = "127.0.0.1", token: str | None = None) -> Iterator[Page]:
-    """A page served by a thread of this process, only for logs of other processes and of runs that have ended.
-
-    Reading a log that this process is writing would release its lock (see `runlog.file.is_in_use`).
-    """
+    """A page served by a thread of this process."""
     page = Page(runs, host=host, token=token)
     thread = threading.Thread(target=page.serve, daemon=True)
     thread.start()

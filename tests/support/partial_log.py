@@ -26,11 +26,9 @@ def rewritten(source, path, change):
 
 
 @pytest.fixture
-def half(tmp_path, monkeypatch):
+def half(tmp_path):
     """Makes logs of a run over sites that is half way, followed by more records; in use until `end` is called."""
-    in_use = True
-    # A process that reads a file releases its own lock on it, so the system cannot be asked here.
-    monkeypatch.setattr("collabtop.watch.watched_runs.is_in_use", lambda path: in_use)
+    logs = []
 
     def make(*more, name="half.ctlog"):
         logged(tmp_path / "whole.ctlog")
@@ -40,12 +38,13 @@ def half(tmp_path, monkeypatch):
             exchanges = [record for record in rest if isinstance(record, Exchange)]
             return [header, RemoteRun("r", (("north", 2), ("south", 2))), *rest[: rest.index(exchanges[1])], *more]
 
-        rewritten(tmp_path / "whole.ctlog", tmp_path / name, change).close()
+        logs.append(rewritten(tmp_path / "whole.ctlog", tmp_path / name, change))
         return tmp_path / name
 
     def end():
-        nonlocal in_use
-        in_use = False
+        for log in logs:
+            log.close()
 
     make.end = end  # type: ignore[attr-defined]
-    return make
+    yield make
+    end()

@@ -15,6 +15,7 @@ from collabtop.cli.errors import Command, OneLineErrors
 from collabtop.cli.identify_command import identify, identify_examples
 from collabtop.cli.join_command import join, join_examples
 from collabtop.cli.plan_command import plan, plan_examples
+from collabtop.cli.repair_command import repair, repair_examples
 from collabtop.cli.reproduce_command import reproduce, reproduce_examples
 from collabtop.cli.resume_command import resume, resume_examples
 from collabtop.cli.show_command import show, show_examples
@@ -34,6 +35,7 @@ app = typer.Typer(
 app.command(cls=Command, epilog=identify_examples)(identify)
 app.command(cls=Command, epilog=resume_examples)(resume)
 app.command(cls=Command, epilog=show_examples)(show)
+app.command(cls=Command, epilog=repair_examples)(repair)
 app.command(cls=Command, epilog=watch_examples)(watch)
 app.command(cls=Command, epilog=plan_examples)(plan)
 app.command(cls=Command, epilog=algorithms_examples)(algorithms)

@@ -1,7 +1,7 @@
-"""Logs on disk: append only, one process at a time, intact after a kill at any moment."""
+"""Logs on disk: append only, one writer at a time, intact after a kill or a power cut at any moment."""
 
+import logging
 import os
-import struct
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -10,25 +10,29 @@ from io import FileIO
 from os import PathLike
 from pathlib import Path
 from time import monotonic, time
-from types import ModuleType
 from typing import IO, Any
 
 from collabtop.errors import CheckpointError, FileError, reason
-from collabtop.runlog.format import MAGIC, AgentState, AgentStatus, Record, Timestamp, answer_in, framed, read_records
+from collabtop.runlog.flusher import Flusher
+from collabtop.runlog.format import MAGIC, AgentState, AgentStatus, Finished, Record, Timestamp, answer_in, framed
+from collabtop.runlog.locks import is_locked_here, lock_file
+from collabtop.runlog.reading import Tail, damaged, examine, read_records
 
-fcntl: ModuleType | None
-try:
+if sys.platform == "darwin":
     import fcntl
-except ImportError:  # not on Windows
-    fcntl = None
 
-_SECONDS_AT_RISK = 1.0
-"""How much of a run a power cut may undo: an fsync per exchange would slow down fast ones."""
+_log = logging.getLogger("collabtop.runlog")
+
+_SECONDS_UNTIL_SYNC = 0.5
+"""A power cut may undo a second: this pause, and the time that the fsync itself takes."""
 _SECONDS_BETWEEN_TIMESTAMPS = 1.0
 
 
 class RunLog:
     """A log that is open for writing. If `private`, a new file is readable by its owner only.
+
+    A kill undoes nothing that was appended, and a power cut at most a second of it: a thread calls fsync for all that
+    was appended in the meantime. A torn tail, which a power cut leaves, is dropped when the log is opened.
 
     Errors call the log by its `name`, and recommend `advice` when a write has failed.
 
@@ -53,72 +57,110 @@ class RunLog:
         self.path = Path(path)
         self._shown, self._advice = f"{name} {str(path)!r}", advice
         self._lock = threading.Lock()
+        self._sync_lock = threading.Lock()
         self._closed = False
-        self._synced = 0.0
-        self.seconds_at_risk = _SECONDS_AT_RISK
-        """Seconds between two fsyncs of records written with `sync`."""
         self._timestamp: float | None = None
         self._error: CheckpointError | None = None
+        self._flusher = Flusher(self._sync_in_background, _SECONDS_UNTIL_SYNC)
+        self._file = open_locked(path, self._shown, private=private)
         try:
-            self._file = open(self.path, "a+b", buffering=0, opener=owner_only if private else None)  # noqa: SIM115
-        except OSError as error:
-            raise FileError(f"{self._shown}: {reason(error)}", argument="checkpoint") from None
-        try:
-            if not lock_file(self._file):
-                raise FileError(f"{self._shown} is in use by another process", argument="checkpoint")
-            self._file.seek(0)
-            data = self._file.read()
-            self.records, good = read_records(data, self.path)
+            records, tail = examine(self._file.read(), self.path)
+            if tail is not None:
+                self._drop(tail)
+            self.records = records
             """The records that the file held when it was opened."""
-            self.answer = answer_in(self.records)
+            self.answer = answer_in(records)
             """The answer of the run, once it is logged."""
-            self._file.truncate(good)
-            if not good:
+            self._size = self._file.seek(0, os.SEEK_END)
+            self._synced = 0  # an earlier process may have been killed before it called fsync
+            if not self._size:
                 self._write(MAGIC)
+                sync_folder(self.path.parent)
         except BaseException:
             self._file.close()
             raise
 
     def append(self, record: Record, *, sync: bool = False) -> None:
-        """Append a record. A kill cannot undo it; with `sync`, a power cut undoes at most `seconds_at_risk`."""
+        """Append a record; with `sync`, return when it is on disk."""
         frame = framed(record)
+        if isinstance(record, Finished):
+            self.sync()  # so that a complete answer proves that everything before it was complete
         with self._lock:
-            if self._closed:  # by an agent that nothing waits for any more
+            if self._is_closed:  # by an agent that nothing waits for any more
                 return
             if self.answer is not None and isinstance(record, AgentStatus):  # nothing follows the answer
                 return
             self._write(frame)
             self.answer = self.answer or answer_in([record])
-            if sync and monotonic() - self._synced >= self.seconds_at_risk:
-                os.fsync(self._file.fileno())
-                self._synced = monotonic()
+        if sync:
+            self.sync()
+        else:
+            self._flusher.request()
+
+    def sync(self) -> None:
+        """Return when everything that was appended is on disk."""
+        with self._sync_lock:
+            with self._lock:
+                if self._is_closed or self._size == self._synced:
+                    return
+                size = self._size
+            try:  # without the first lock: other threads may append meanwhile
+                sync_file(self._file)
+            except OSError as error:
+                raise self._failed(error) from None
+            self._synced = size
 
     def note_time(self) -> None:
         """Append the time of day, at most once per second."""
         now = monotonic()
         with self._lock:
-            if not self._closed and (self._timestamp is None or now - self._timestamp >= _SECONDS_BETWEEN_TIMESTAMPS):
-                self._timestamp = now
-                self._write(framed(Timestamp(time())))
+            if self._timestamp is None or now - self._timestamp >= _SECONDS_BETWEEN_TIMESTAMPS:
+                self._write_timestamp()
 
     def note_status(self, agents: Iterable[int], state: AgentState) -> None:
-        """Append that agents became reachable or unreachable, unless the run is over.
+        """Append that agents became reachable or unreachable, unless the run is over; a loss is on disk at once.
 
         If that fails, the next exchange raises the error.
         """
         numbers = sorted(agents)
         if numbers:
             with suppress(CheckpointError):
-                self.append(AgentStatus(numbers, state, time()))
+                self.append(AgentStatus(numbers, state, time()), sync=state == "lost")
 
     def close(self) -> None:
         """Close the file and release its lock."""
-        with self._lock:
-            if not self._closed:
-                self._closed = True
-                with suppress(OSError):  # a failed write was already reported
-                    os.fsync(self._file.fileno())
-                self._file.close()
+        self._flusher.stop()
+        with suppress(CheckpointError):  # a failed write was already reported
+            self.sync()
+            with self._lock:
+                if self._timestamp is not None and self.answer is None:
+                    self._write_timestamp()  # from now on, damage is not taken for a torn tail
+        with self._sync_lock, self._lock:
+            self._closed = True
+            self._file.close()
+
+    @property
+    def _is_closed(self) -> bool:
+        return self._closed or self._file.closed  # a forked child has no handle
+
+    def _sync_in_background(self) -> None:
+        with suppress(CheckpointError):  # the next write raises it
+            self.sync()
+
+    def _drop(self, tail: Tail) -> None:
+        if not tail.torn:
+            raise damaged(self.path, tail)
+        self._file.truncate(tail.start)
+        inside = f", with {tail.records:,} complete records ({tail.pulls:,} pulls)" if tail.records else ""
+        _log.warning(
+            "%s ended in a torn record, as after a power cut: dropped the last %s bytes%s",
+            *(self._shown, f"{tail.size:,}", inside),
+        )
+
+    def _write_timestamp(self) -> None:
+        if not self._is_closed:
+            self._timestamp = monotonic()
+            self._write(framed(Timestamp(time(), self._synced)))
 
     def _write(self, data: bytes) -> None:
         if self._error is not None:  # nothing after a torn record can be read
@@ -126,8 +168,42 @@ class RunLog:
         try:
             write_all(self._file, data)
         except OSError as error:
-            self._error = CheckpointError(f"{self._shown}: {reason(error)}; fix this and {self._advice}")
-            raise self._error from None
+            raise self._failed(error) from None
+        self._size += len(data)
+
+    def _failed(self, error: OSError) -> CheckpointError:
+        self._error = CheckpointError(f"{self._shown}: {reason(error)}; fix this and {self._advice}")
+        return self._error
+
+
+def open_locked(path: str | PathLike[str], name: str, *, private: bool = False, create: bool = True) -> FileIO:
+    """Open a file to read it and append to it, as its only writer; errors call it by its `name`."""
+    while True:
+        try:
+            file = open(path, "a+b" if create else "r+b", buffering=0, opener=owner_only if private else None)  # noqa: SIM115
+        except OSError as error:
+            raise FileError(f"{name}: {reason(error)}", argument="checkpoint") from None
+        try:
+            if _lock_current(file, path, name):
+                file.seek(0)
+                return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+
+
+def _lock_current(file: FileIO, path: str | PathLike[str], name: str) -> bool:
+    """Lock a file; False if the path meanwhile leads to a different one."""
+    try:
+        if not lock_file(file):
+            user = "this process" if is_locked_here(file) else "another process"
+            raise FileError(f"{name} is in use by {user}", argument="checkpoint")
+        return os.path.samestat(os.fstat(file.fileno()), Path(path).stat())
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise FileError(f"{name}: {reason(error)}", argument="checkpoint") from None
 
 
 def open_log(path: str | PathLike[str], first: Record, check: Callable[[Record], None], **options: Any) -> RunLog:
@@ -150,7 +226,7 @@ def read_log(path: str | PathLike[str]) -> list[Record]:
         data = Path(path).read_bytes()
     except OSError as error:
         raise FileError(f"checkpoint {str(path)!r}: {reason(error)}", argument="checkpoint") from None
-    return read_records(data, Path(path))[0]
+    return read_records(data, path)[0]
 
 
 def owner_only(path: str, flags: int) -> int:
@@ -175,38 +251,19 @@ def write_all(file: FileIO, data: bytes) -> None:
         view = view[file.write(view) :]
 
 
-def lock_file(file: IO[Any]) -> bool:
-    """Lock a file; False if another process has the lock. Child processes do not inherit it."""
-    if fcntl is None:
-        return True
-    try:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def sync_file(file: IO[Any]) -> None:
+    """Return when everything written to a file is on disk."""
+    if sys.platform == "darwin":
+        fcntl.fcntl(file, fcntl.F_FULLFSYNC)  # fsync leaves it in the cache of the disk there
+    else:
+        os.fsync(file.fileno())
 
 
-def is_in_use(path: str | PathLike[str]) -> bool | None:
-    """Whether another process has a file locked; None if the platform cannot tell.
-
-    It asks for the owner of the lock instead of trying to take it, so a run that starts at the same moment is not
-    disturbed. It must not be called for a file that this process has locked: closing any handle releases the lock.
-    """
-    if fcntl is None or sys.platform not in _FLOCK:
-        return None
-    form, fields = _FLOCK[sys.platform]
-    wanted = {"type": fcntl.F_WRLCK, "whence": 0, "start": 0, "length": 0, "process": 0}
-    try:
-        with Path(path).open("rb") as file:
-            answer = fcntl.fcntl(file, fcntl.F_GETLK, struct.pack(form, *(wanted[name] for name in fields)))
-    except OSError:
-        return None
-    lock = dict(zip(fields, struct.unpack(form, answer), strict=True))
-    return bool(lock["type"] != fcntl.F_UNLCK)
-
-
-# The layout of `struct flock`.
-_FLOCK = {
-    "linux": ("hhqqi4x", ("type", "whence", "start", "length", "process")),
-    "darwin": ("qqihh", ("start", "length", "process", "type", "whence")),
-}
+def sync_folder(folder: Path) -> None:
+    """Make sure that a power cut does not undo the creation of a file in this folder, if the system supports that."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -14,22 +14,20 @@ RemoteRun      the id of a run whose agents are at remote sites, and the names o
 JournalHeader  in a site's own journal: the run, its set-up, and the site's arms
 StudyHeader    in a study's journal: the study
 StudyRows      in a study's journal: finished runs
-Timestamp      the time of day; for display only
-AgentStatus    agents that became unreachable, came back or are lost for good; for display only
+Timestamp      the time of day, for display, and how much of the log was on disk by then
+AgentStatus    agents that became unreachable, came back or are lost for good
 =============  ============================================================================
 """
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any, Literal, Self
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from collabtop.errors import FileError
 from collabtop.problem import Problem
 
 Ints = NDArray[np.int64]
@@ -37,10 +35,11 @@ Reals = NDArray[np.float64]
 
 FORMAT = 2
 """The version of the format; a log of a different one is refused."""
-_NAME = b"collabtop log "
-MAGIC = _NAME + b"%d\n" % FORMAT
+NAME = b"collabtop log "
+MAGIC = NAME + b"%d\n" % FORMAT
 """The first line of a log."""
-_FRAME = struct.Struct("<III")
+FRAME = struct.Struct("<III")
+"""What precedes the body of a record: its length, the checksum of the length, the checksum of the body."""
 _LARGEST = 1 << 31
 
 
@@ -183,6 +182,8 @@ class Timestamp(msgspec.Struct, frozen=True, tag="Timestamp"):
 
     at: float
     """Seconds since 1970."""
+    synced: int = 0
+    """How many bytes at the beginning of the log were on disk at this time; 0 if unknown."""
 
 
 AgentState = Literal["here", "away", "lost"]
@@ -260,7 +261,29 @@ def framed(record: Record) -> bytes:
     """A record as it is written: length, checksums, body."""
     body = _encoder.encode(record)
     size = len(body).to_bytes(4, "little")
-    return _FRAME.pack(len(body), zlib.crc32(size), zlib.crc32(body)) + body
+    return FRAME.pack(len(body), zlib.crc32(size), zlib.crc32(body)) + body
+
+
+def frame_end(data: bytes, start: int) -> int | None:
+    """Where the record at `start` ends, perhaps behind the data; None if no record begins there."""
+    if start + FRAME.size > len(data):
+        return None
+    size, size_sum, _ = FRAME.unpack_from(data, start)
+    if zlib.crc32(data[start : start + 4]) != size_sum or size > _LARGEST:
+        return None
+    return start + FRAME.size + int(size)
+
+
+def frame_body(data: bytes, start: int, end: int) -> memoryview | None:
+    """The body of the record from `start` to `end`; None if it is incomplete or its checksum is wrong."""
+    body = memoryview(data)[start + FRAME.size : end]
+    return body if end <= len(data) and zlib.crc32(body) == FRAME.unpack_from(data, start)[2] else None
+
+
+def decode_body(body: memoryview) -> Record:
+    """The record in a body; raise `msgspec.DecodeError` if this version does not know it."""
+    record: Record = _decoder.decode(body)
+    return record
 
 
 def answer_in(records: Iterable[Record]) -> Finished | None:
@@ -270,60 +293,3 @@ def answer_in(records: Iterable[Record]) -> Finished | None:
     (True, Finished(top=[3]))
     """
     return next((record for record in records if isinstance(record, Finished)), None)
-
-
-def read_records(data: bytes, path: Path) -> tuple[list[Record], int]:
-    """The complete records of a log, and where they end. A torn last record is left out; a damaged log is refused."""
-    if data.startswith(MAGIC):
-        return read_more_records(data, len(MAGIC), path)
-    if MAGIC.startswith(data):  # not even the first line was written
-        return [], 0
-    version = data.removeprefix(_NAME).partition(b"\n")[0].decode("ascii", "replace")
-    if data.startswith(_NAME) and version.isdigit():
-        raise FileError(
-            f"{str(path)!r} has log format {version}, but this version of collabtop reads format {FORMAT}: "
-            "use the version that wrote it, or a different file",
-            argument="checkpoint",
-        )
-    raise FileError(f"{str(path)!r} is not a collabtop log: use a different path or delete it", argument="checkpoint")
-
-
-def read_more_records(data: bytes, start: int, path: Path) -> tuple[list[Record], int]:
-    """The complete records from byte `start` on, where a record begins, and where they end."""
-    records: list[Record] = []
-    good = start
-    for body, end in _bodies(data, start, path):
-        try:
-            records.append(_decoder.decode(body))
-        except msgspec.DecodeError as error:
-            raise FileError(
-                f"checkpoint {str(path)!r}: a record cannot be read ({error})", argument="checkpoint"
-            ) from None
-        good = end
-    return records, good
-
-
-def _bodies(data: bytes, start: int, path: Path) -> Iterator[tuple[memoryview, int]]:
-    view = memoryview(data)
-    while start + _FRAME.size <= len(data):
-        size, size_sum, body_sum = _FRAME.unpack_from(data, start)
-        body, end = start + _FRAME.size, start + _FRAME.size + size
-        if zlib.crc32(data[start : start + 4]) != size_sum or size > _LARGEST:
-            if any(data[start:]):  # after a power cut the end may be zeros, but nothing else
-                raise _damaged(path, start)
-            return
-        if end > len(data):
-            return
-        if zlib.crc32(view[body:end]) != body_sum:
-            if end < len(data):
-                raise _damaged(path, start)
-            return
-        yield view[body:end], end
-        start = end
-
-
-def _damaged(path: Path, at: int) -> FileError:
-    return FileError(
-        f"log {str(path)!r} is damaged at byte {at}, with more after it: take it from a backup",
-        argument="checkpoint",
-    )

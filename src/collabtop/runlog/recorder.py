@@ -4,6 +4,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import Protocol
 
@@ -12,8 +13,9 @@ import numpy as np
 from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Ints, Reals, Recorder
 from collabtop.arms.calls import PullAttempt
-from collabtop.errors import FileError
+from collabtop.errors import CheckpointError, FileError
 from collabtop.events import Event, OnEvent, PullFailed, PullsMade
+from collabtop.runlog.flusher import Flusher
 from collabtop.runlog.format import AgentState, Record, Rewards, Sums
 
 _SECONDS, _PULLS = 0.01, 4096
@@ -26,7 +28,7 @@ class RecordSink(Protocol):
     """Where records go: a log on disk, or the reports of a host to the coordinator."""
 
     def append(self, record: Record, *, sync: bool = False) -> None:
-        """Add a record; with `sync`, a power cut cannot undo it."""
+        """Add a record; with `sync`, return when it is on disk."""
 
     def note_time(self) -> None:
         """Record the time of day."""
@@ -65,7 +67,10 @@ class RewardRecorder(Recorder):
         self._rewards = _rewards_by_agent(records)
         self._sums = {(record.agent, record.first): record for record in records if isinstance(record, Sums)}
         self._buffers: dict[int, _Buffer] = {}
+        self._buffers_lock = threading.Lock()
+        self._flusher = Flusher(self._flush_in_background, _SECONDS, idle=10)
         self._written: dict[int, float] = {}  # when an agent's rewards were last written
+        self._unpublished: Counter[int] = Counter()  # pulls of each agent that were written, but not published
         self.failed: Counter[int] = Counter()
         """Pulls of each arm that failed for good, including those of the checkpoint."""
         self.retries = 0
@@ -92,6 +97,10 @@ class RewardRecorder(Recorder):
         if self._on_event is not None:
             with self._lock:
                 self._on_event(event)
+
+    def close(self) -> None:
+        """Write nothing in the background any more."""
+        self._flusher.stop()
 
     # -- records of a team's own
 
@@ -148,17 +157,36 @@ class RewardRecorder(Recorder):
         return rewards[span]
 
     def keep(self, attempt: PullAttempt, rewards: Reals) -> None:
-        """Record rewards just drawn; they are written after a moment, or when there are many."""
+        """Record rewards just drawn; they are written within a hundredth of a second, or when there are many."""
         self._count_failed(attempt.arm, rewards)
-        buffer = self._buffers.get(attempt.agent)
-        if buffer is None:
-            buffer = self._buffers[attempt.agent] = _Buffer(attempt.number)
-        buffer.add(attempt.arm, rewards)
-        if buffer.pulls >= _PULLS or monotonic() - self._written.get(attempt.agent, 0.0) >= _SECONDS:
-            self.flush(attempt.agent)
+        agent = attempt.agent
+        with self._buffers_lock:
+            buffer = self._buffers.get(agent)
+            if buffer is None:
+                buffer = self._buffers[agent] = _Buffer(attempt.number)
+            buffer.add(attempt.arm, rewards)
+            due = buffer.pulls >= _PULLS or monotonic() - self._written.get(agent, 0.0) >= _SECONDS
+        if due:
+            self.flush(agent)
+        elif self._sink is not None:
+            self._flusher.request()
 
     def flush(self, agent: int) -> None:
         """Write what an agent drew and was not written yet."""
+        with self._buffers_lock:
+            self._write(agent)
+            pulls = self._unpublished.pop(agent, 0)
+        if pulls:
+            self.publish(PullsMade(agent, pulls, recalled=False))
+
+    def _flush_in_background(self) -> None:
+        """Write what waits for the next pull, which may take long; events are left to the agents' own threads."""
+        with suppress(CheckpointError), self._buffers_lock:  # the next write raises it
+            for agent in list(self._buffers):
+                self._write(agent)
+
+    def _write(self, agent: int) -> None:
+        # The lock is held: records of an agent must be in the order of its pulls.
         buffer = self._buffers.pop(agent, None)
         if buffer is None:
             return
@@ -166,7 +194,7 @@ class RewardRecorder(Recorder):
             self._sink.note_time()
             self._sink.append(buffer.record(agent, self._failure_mode))
         self._written[agent] = monotonic()
-        self.publish(PullsMade(agent, buffer.pulls, recalled=False))
+        self._unpublished[agent] += buffer.pulls
 
     def note_failure(self, attempt: PullAttempt, label: str, error: str, *, again: bool) -> None:
         """Count a failed attempt."""

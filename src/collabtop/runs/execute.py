@@ -39,6 +39,7 @@ def execute(
         log = None if checkpoint is None else stack.enter_context(closing(open_checkpoint(checkpoint, header)))
         listener = stack.enter_context(progress_display(on_event)) if progress else on_event
         recorder = RewardRecorder(log, listener, log.records if log else (), spec.arms.failure_mode)
+        stack.callback(recorder.close)
         return _run(spec, header, log, recorder)
 
 

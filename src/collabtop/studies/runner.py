@@ -155,9 +155,7 @@ def _journal(path: Path, mark: str) -> RunLog:
             different = "belongs to a different study or version of collabtop"
             raise FileError(f"{path} {different}: use a different folder, or delete this one")
 
-    log = open_log(path, StudyHeader(mark), check, name="study journal", advice="run the study again to resume it")
-    log.seconds_at_risk = 0.0
-    return log
+    return open_log(path, StudyHeader(mark), check, name="study journal", advice="run the study again to resume it")
 
 
 def _missing(study: Study, done: dict[tuple[int, int], Row]) -> list[Chunk]:

@@ -21,15 +21,13 @@ class LoggingTeam(Team):
         self._team, self._log = team, log
         self._logged = {record.number: record for record in log.records if isinstance(record, Exchange)}
         self.tolerates_loss = team.tolerates_loss
-        if team.agents_outlive_run:  # an agent that has gone past an answer we lost cannot go back
-            log.seconds_at_risk = 0.0
 
     def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
         """Open the team."""
         self._team.open(arms, setup, recorder)
 
     def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
-        """Deliver the requests, and return when the exchange is on disk."""
+        """Deliver the requests, and return when the exchange is logged."""
         logged = self._logged.get(requests[0].number) if requests else None
         if logged is not None and self._team.agents_outlive_run:
             replies: Sequence[Reply] = replies_in(logged)
@@ -38,7 +36,8 @@ class LoggingTeam(Team):
         record = as_record(requests, replies)
         if logged is None:
             self._log.note_time()
-            self._log.append(record, sync=True)
+            # An agent that outlives this process cannot go back behind an answer that a power cut undid here.
+            self._log.append(record, sync=self._team.agents_outlive_run)
         elif logged != record:
             raise FileError(
                 f"checkpoint {str(self._log.path)!r} does not fit this run: exchange {record.number} differs from the "

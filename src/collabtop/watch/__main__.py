@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from collabtop.runlog.file import is_in_use, lock_file
+from collabtop.runlog.locks import is_in_use, lock_file
 from collabtop.watch.serve import Page
 from collabtop.watch.watched_runs import Runs
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from collabtop.errors import FileError, reason
-from collabtop.runlog.file import is_in_use
-from collabtop.runlog.format import Exchange, Header, Record, read_more_records, read_records
+from collabtop.runlog.format import Exchange, Header, Record
+from collabtop.runlog.locks import is_in_use
 from collabtop.runlog.log_state import LogState, lost_in
+from collabtop.runlog.reading import read_more_records, read_records
 from collabtop.runs.result import Observed, Result
 from collabtop.watch.baselines import Baseline, Order, baseline_of, order_of
 from collabtop.watch.replay import Replay
@@ -78,7 +79,10 @@ class LogFollower:
     def _read_from(self, file: BinaryIO) -> list[Record]:
         data = file.read(self._max_bytes)
         while True:
-            records, good = read_more_records(data, 0, self.path) if self._position else read_records(data, self.path)
+            if self._position:
+                records, good = read_more_records(data, self._position, self.path)
+            else:
+                records, good = read_records(data, self.path)
             if records:
                 self.has_more = len(data) >= self._max_bytes
                 self._position += good

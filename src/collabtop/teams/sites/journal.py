@@ -51,7 +51,7 @@ class JournalledAgent:
         reply = self._agent.answer(request)
         self.state.check_reply(request, reply)
         if log is not None:
-            log.append(as_record([request], [reply]), sync=True)
+            log.append(as_record([request], [reply]), sync=True)  # an answer that was sent must not be forgotten
         self._last = request, reply
         return reply
 
@@ -71,6 +71,7 @@ class Journal:
         header = JournalHeader(
             run_id, msgspec.msgpack.encode(setup), tuple(agents), arms.fingerprint(), secrets.randbits(62)
         )
+        self._recorder: RewardRecorder | None = None
         self._log = None if folder is None else _open(Path(folder), run_id)
         records = [] if self._log is None else self._log.records
         try:
@@ -80,10 +81,10 @@ class Journal:
                 self._log.append(header, sync=True)
             self.life = header.life
             """Random id of this journal."""
-            recorder = RewardRecorder(self._log, None, records, arms.failure_mode)
+            self._recorder = RewardRecorder(self._log, None, records, arms.failure_mode)
             self.agents = {
                 number: JournalledAgent(
-                    Agent(number, arms, setup, recorder),
+                    Agent(number, arms, setup, self._recorder),
                     PublicState(number, setup.problem),
                     min_batch,
                     self._log,
@@ -104,6 +105,8 @@ class Journal:
 
     def close(self) -> None:
         """Close the file."""
+        if self._recorder is not None:
+            self._recorder.close()
         if self._log is not None:
             self._log.close()
 
@@ -113,9 +116,8 @@ def _open(folder: Path, run_id: str) -> RunLog:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"journal {str(folder)!r}: {reason(error)}", argument="journal") from None
-    log = RunLog(folder / f"{run_id}.ctlog", private=True, name="journal", advice="join again")  # it holds every reward
-    log.seconds_at_risk = 0.0  # an answer that was sent must not be forgotten
-    return log
+    # Private: it holds every reward.
+    return RunLog(folder / f"{run_id}.ctlog", private=True, name="journal", advice="join again")
 
 
 def _matching_header(logged: object, header: JournalHeader) -> JournalHeader:
