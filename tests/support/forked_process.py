@@ -14,10 +14,13 @@ FORKS.set_forkserver_preload(["collabtop.cli", "typer._adapters"])
 
 
 class Forked:
-    """The command line in a separate process, with the methods of `subprocess.Popen` that tests use."""
+    """The command line in a separate process, with the methods of `subprocess.Popen` that tests use.
 
-    def __init__(self, arguments, *, cwd, out, err, environment):
-        self._process = FORKS.Process(target=_run, args=(arguments, cwd, out, err, environment), daemon=True)
+    `prepare` is called there before the command; it must be a function of a module.
+    """
+
+    def __init__(self, arguments, *, cwd, out, err, environment, prepare=None):
+        self._process = FORKS.Process(target=_run, args=(arguments, cwd, out, err, environment, prepare), daemon=True)
         self._process.start()
         self.pid = self._process.pid
 
@@ -37,12 +40,15 @@ class Forked:
         return self._process.exitcode
 
 
-def _run(arguments, cwd, out, err, environment):
+def _run(arguments, cwd, out, err, environment, prepare):
     os.chdir(cwd)
     os.environ.update(environment)
     for descriptor, path in ((1, out), (2, err)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), descriptor)
     sys.argv = ["collabtop", *arguments]
     from collabtop.cli import main
+
+    if prepare is not None:
+        prepare()
 
     main()

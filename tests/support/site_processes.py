@@ -35,7 +35,7 @@ def score(candidate, rng):
     time.sleep(float(os.environ["PULL_SECONDS"]))
     hook(candidate)
     with open(os.environ["PULLS"], "a") as file:
-        file.write(f"{candidate} {drawn!r}\\n")
+        file.write(f"{candidate} {drawn!r} {time.monotonic()}\\n")
     return drawn < 0.2 + 0.01 * int(candidate.split()[1])
 """
 
@@ -58,6 +58,9 @@ class Trial:
         hold: let every site wait in the middle of its work until `release`, so that faults happen there.
         hook: Python code that defines a different function `hook`, which is called in every pull.
     """
+
+    prepare = None
+    """A function that every forked process calls first."""
 
     def __init__(
         self,
@@ -121,7 +124,9 @@ class Trial:
         environment = {"PULLS": str(self.pulls_file(name)), **numbers}
         out, err = self.folder / f"{name}.out", self.folder / f"{name}.err"
         if not self.fresh:
-            self.processes[name] = Forked(command, cwd=self.folder, out=out, err=err, environment=environment)
+            self.processes[name] = Forked(
+                command, cwd=self.folder, out=out, err=err, environment=environment, prepare=self.prepare
+            )
             return
         with out.open("ab") as to_out, err.open("ab") as to_err:
             self.processes[name] = subprocess.Popen(
@@ -132,8 +137,14 @@ class Trial:
         return self.folder / f"{name}.pulls"
 
     def pulls_made(self, name):
+        """The pulls of a process, each with what was drawn."""
+        return [pull for pull, _ in self.timed_pulls(name)]
+
+    def timed_pulls(self, name):
+        """The pulls of a process, and when each of them ended."""
         path = self.pulls_file(name)
-        return path.read_text().splitlines() if path.exists() else []
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [(pull, float(at)) for pull, _, at in (line.rpartition(" ") for line in lines)]
 
     def wait_until_held(self):
         """Wait until all sites are held in the middle of their work."""

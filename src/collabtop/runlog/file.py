@@ -73,9 +73,9 @@ class RunLog:
             """The answer of the run, once it is logged."""
             self._size = self._file.seek(0, os.SEEK_END)
             self._synced = 0  # an earlier process may have been killed before it called fsync
-            if not self._size:
+            self._is_new = not self._size
+            if self._is_new:
                 self._write(MAGIC)
-                sync_folder(self.path.parent)
         except BaseException:
             self._file.close()
             raise
@@ -135,6 +135,7 @@ class RunLog:
             with self._lock:
                 if self._timestamp is not None and self.answer is None:
                     self._write_timestamp()  # from now on, damage is not taken for a torn tail
+        self._sync_folder()
         with self._sync_lock, self._lock:
             self._closed = True
             self._file.close()
@@ -146,6 +147,12 @@ class RunLog:
     def _sync_in_background(self) -> None:
         with suppress(CheckpointError):  # the next write raises it
             self.sync()
+        self._sync_folder()
+
+    def _sync_folder(self) -> None:
+        if self._is_new:
+            self._is_new = False
+            sync_folder(self.path.parent)
 
     def _drop(self, tail: Tail) -> None:
         if not tail.torn:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 class Flusher:
     """Calls `work` at most `seconds` after each request, once for all requests until then.
 
-    Its thread ends after `idle` periods without a request, and a later request starts a new one.
+    Its thread ends when there was no request for so long, and a later request starts a new one.
 
     >>> done = threading.Event()
     >>> flusher = Flusher(done.set, seconds=0.01)
@@ -17,8 +17,8 @@ class Flusher:
     >>> flusher.stop()
     """
 
-    def __init__(self, work: Callable[[], None], seconds: float, idle: int = 1) -> None:
-        self._work, self._seconds, self._idle = work, seconds, idle
+    def __init__(self, work: Callable[[], None], seconds: float) -> None:
+        self._work, self._seconds = work, seconds
         self._lock = threading.Lock()
         self._requested = self._running = False
         self._stopped = threading.Event()
@@ -46,14 +46,10 @@ class Flusher:
             thread.join()
 
     def _run(self) -> None:
-        idle = 0
         while not self._stopped.wait(self._seconds):
             with self._lock:
                 if not self._requested:
-                    idle += 1
-                    if idle >= self._idle:
-                        self._running = False
-                        return
-                    continue
-                self._requested, idle = False, 0
+                    self._running = False
+                    return
+                self._requested = False
             self._work()

@@ -20,6 +20,9 @@ from collabtop.runlog.format import AgentState, Record, Rewards, Sums
 
 _SECONDS, _PULLS = 0.01, 4096
 """How long, and how many, rewards may wait for the next record: slow pulls are written one by one."""
+_SECONDS_WITHOUT_PULL = 0.1
+"""After this time rewards are written though no further pull has ended. A thread that wakes up more often would slow
+down functions that do not release the interpreter lock."""
 
 _NOTHING = np.empty(0)
 
@@ -68,7 +71,7 @@ class RewardRecorder(Recorder):
         self._sums = {(record.agent, record.first): record for record in records if isinstance(record, Sums)}
         self._buffers: dict[int, _Buffer] = {}
         self._buffers_lock = threading.Lock()
-        self._flusher = Flusher(self._flush_in_background, _SECONDS, idle=10)
+        self._flusher = Flusher(self._flush_in_background, _SECONDS_WITHOUT_PULL)
         self._written: dict[int, float] = {}  # when an agent's rewards were last written
         self._unpublished: Counter[int] = Counter()  # pulls of each agent that were written, but not published
         self.failed: Counter[int] = Counter()
@@ -157,7 +160,7 @@ class RewardRecorder(Recorder):
         return rewards[span]
 
     def keep(self, attempt: PullAttempt, rewards: Reals) -> None:
-        """Record rewards just drawn; they are written within a hundredth of a second, or when there are many."""
+        """Record rewards just drawn; they are written within a tenth of a second, or when there are many."""
         self._count_failed(attempt.arm, rewards)
         agent = attempt.agent
         with self._buffers_lock:

@@ -101,5 +101,5 @@ def _publish_answer(log: RunLog | None, recorder: RewardRecorder, result: Result
     """Log and publish the answer as soon as it is known: nothing that fails later can undo it."""
     if log is not None and log.answer is None:
         log.note_time()
-        log.append(Finished(result.top_indices), sync=True)
+        log.append(Finished(result.top_indices))
     recorder.publish(RunEnded(tuple(result.top_indices), result.time, result.pulls, result.words))

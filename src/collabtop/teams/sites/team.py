@@ -58,8 +58,8 @@ class SitesTeam(Team):
         cert: the coordinator's certificate, in PEM format.
         key: its key; default: the file beside it with the extension `.key`.
         authority: the authority that must have issued the sites' certificates; default: `authority.pem` beside `cert`.
-        wait: seconds within which all sites must connect; None: no limit.
-        grace: seconds that a site may be disconnected later on before it counts as lost.
+        wait: seconds within which all sites must connect for the first time; None: no limit.
+        grace: seconds that a site may be disconnected later on, also after a restart, before it counts as lost.
         on_lost: what happens then: `"fail"` (the run can be resumed from its log), or `"go-on"`: the run continues
             without the site, if the algorithm supports it, and the result's warnings report the loss.
         answer_within: seconds that a connected site may take for an answer; None: no limit.
