@@ -66,9 +66,20 @@ def test_sums_of_simulated_arms_are_synced_within_a_second(tmp_path, monkeypatch
     assert cache.longest_risk() < 1.0
 
 
-def test_a_loss_is_on_disk_before_it_is_announced(tmp_path, monkeypatch):
+def test_what_a_killed_process_did_not_sync_is_synced_when_the_log_is_opened_again(tmp_path, monkeypatch):
+    path = tmp_path / "run.ctlog"
+    identify(Counted(tmp_path / "calls"), path)
+    path.write_bytes(path.read_bytes())
+    cache = PageCache(monkeypatch)
+    log = RunLog(path)
+    assert cache.syncs[-1].size == path.stat().st_size
+    log.close()
+
+
+@pytest.mark.parametrize("state", ["here", "lost"])
+def test_who_is_connected_or_lost_is_on_disk_before_it_is_announced(tmp_path, monkeypatch, state):
     cache, log = PageCache(monkeypatch), RunLog(tmp_path / "run.ctlog")
-    log.note_status([1], "lost")
+    log.note_status([1], state)
     assert cache.syncs[-1].size == log.path.stat().st_size
     log.close()
 

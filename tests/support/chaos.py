@@ -193,9 +193,11 @@ class DisturbedRun(Trial):
         made: dict[str, float] = {}
         for line, at in pulls:
             if line in made:
-                fault = next((fault for fault in ends if made[line] <= fault.at + 0.1 and fault.at <= at), None)
-                assert fault is not None, f"a pull of {name} was repeated without a fault: {line}"
-                lost.setdefault(fault, []).append(made[line])
+                between = [fault for fault in ends if made[line] <= fault.at + 0.1 and fault.at <= at]
+                assert between, f"a pull of {name} was repeated without a fault: {line}"
+                # Before it could sync what the killed process had written, the next one may have lost its power.
+                worst = max(between, key=lambda fault: AT_RISK[fault.kind])
+                lost.setdefault(Fault(worst.kind, name, between[0].at), []).append(made[line])
             made[line] = at
         return [(fault.kind, max(0.0, fault.at - min(times)), len(times)) for fault, times in lost.items()]
 

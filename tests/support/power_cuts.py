@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
 import time
 from typing import NamedTuple
@@ -26,7 +27,7 @@ class Sync(NamedTuple):
 
 
 class PageCache:
-    """Records what a process writes to its logs and when it calls fsync. Use it as a context manager."""
+    """Records what this process writes to its logs, and when it calls fsync."""
 
     def __init__(self, monkeypatch):
         self.writes: list[Write] = []
@@ -40,10 +41,11 @@ class PageCache:
                 self.writes.append(Write(time.monotonic(), file.seek(0, os.SEEK_END)))
 
         def sync(descriptor):
-            size = os.fstat(descriptor).st_size
+            status = os.fstat(descriptor)
             fsync(descriptor)
-            with self._lock:
-                self.syncs.append(Sync(time.monotonic(), size))
+            if stat.S_ISREG(status.st_mode):  # and not a folder
+                with self._lock:
+                    self.syncs.append(Sync(time.monotonic(), status.st_size))
 
         monkeypatch.setattr(collabtop.runlog.file, "write_all", write)
         monkeypatch.setattr(os, "fsync", sync)

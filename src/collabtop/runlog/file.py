@@ -72,10 +72,12 @@ class RunLog:
             self.answer = answer_in(records)
             """The answer of the run, once it is logged."""
             self._size = self._file.seek(0, os.SEEK_END)
-            self._synced = 0  # an earlier process may have been killed before it called fsync
+            self._synced = 0
             self._is_new = not self._size
             if self._is_new:
                 self._write(MAGIC)
+            else:
+                self.sync()  # an earlier process may have been killed before it called fsync
         except BaseException:
             self._file.close()
             raise
@@ -118,14 +120,15 @@ class RunLog:
                 self._write_timestamp()
 
     def note_status(self, agents: Iterable[int], state: AgentState) -> None:
-        """Append that agents became reachable or unreachable, unless the run is over; a loss is on disk at once.
+        """Append that agents became reachable or unreachable, unless the run is over.
 
-        If that fails, the next exchange raises the error.
+        A restarted coordinator relies on who was connected and who was lost, so that is on disk at once. If it fails,
+        the next exchange raises the error.
         """
         numbers = sorted(agents)
         if numbers:
             with suppress(CheckpointError):
-                self.append(AgentStatus(numbers, state, time()), sync=state == "lost")
+                self.append(AgentStatus(numbers, state, time()), sync=state != "away")
 
     def close(self) -> None:
         """Close the file and release its lock."""
