@@ -105,6 +105,8 @@ class RunLog:
             with self._lock:
                 if self._is_closed or self._size == self._synced:
                     return
+                if self._error is not None:  # a second fsync may succeed though the first one has lost data
+                    raise self._error
                 size = self._size
             try:  # without the first lock: other threads may append meanwhile
                 sync_file(self._file)
