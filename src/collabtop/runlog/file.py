@@ -1,6 +1,8 @@
 """Logs on disk: append only, one process at a time, intact after a kill at any moment."""
 
+import errno
 import os
+import stat
 import struct
 import sys
 import threading
@@ -14,6 +16,7 @@ from types import ModuleType
 from typing import IO, Any
 
 from collabtop.errors import CheckpointError, FileError, reason
+from collabtop.runlog.consistency import RecordCheck
 from collabtop.runlog.format import MAGIC, AgentState, AgentStatus, Record, Timestamp, answer_in, framed, read_records
 
 fcntl: ModuleType | None
@@ -25,6 +28,8 @@ except ImportError:  # not on Windows
 _SECONDS_AT_RISK = 1.0
 """How much of a run a power cut may undo: an fsync per exchange would slow down fast ones."""
 _SECONDS_BETWEEN_TIMESTAMPS = 1.0
+LARGEST_LOG = 1 << 32
+"""The most bytes of a log that is read as a whole."""
 
 
 class RunLog:
@@ -60,16 +65,16 @@ class RunLog:
         self._timestamp: float | None = None
         self._error: CheckpointError | None = None
         try:
-            self._file = open(self.path, "a+b", buffering=0, opener=owner_only if private else None)  # noqa: SIM115
+            self._file = open(self.path, "a+b", buffering=0, opener=owner_only if private else regular_only)  # noqa: SIM115
         except OSError as error:
             raise FileError(f"{self._shown}: {reason(error)}", argument="checkpoint") from None
         try:
             if not lock_file(self._file):
                 raise FileError(f"{self._shown} is in use by another process", argument="checkpoint")
             self._file.seek(0)
-            data = self._file.read()
-            self.records, good = read_records(data, self.path)
+            self.records, good = read_records(contents(self._file, self._shown), self.path)
             """The records that the file held when it was opened."""
+            RecordCheck(self.path).add(self.records)
             self.answer = answer_in(self.records)
             """The answer of the run, once it is logged."""
             self._file.truncate(good)
@@ -146,11 +151,31 @@ def open_log(path: str | PathLike[str], first: Record, check: Callable[[Record],
 
 def read_log(path: str | PathLike[str]) -> list[Record]:
     """All complete records of a log; the file is not changed."""
+    shown = f"checkpoint {str(path)!r}"
     try:
-        data = Path(path).read_bytes()
+        with open_regular(path) as file:
+            data = contents(file, shown)
     except OSError as error:
-        raise FileError(f"checkpoint {str(path)!r}: {reason(error)}", argument="checkpoint") from None
-    return read_records(data, Path(path))[0]
+        raise FileError(f"{shown}: {reason(error)}", argument="checkpoint") from None
+    records, _ = read_records(data, Path(path))
+    RecordCheck(path).add(records)
+    return records
+
+
+def contents(file: FileIO, shown: str) -> bytes:
+    """All that follows in a file of limited size; `shown` is what an error calls it."""
+    size = os.fstat(file.fileno()).st_size
+    if size > LARGEST_LOG:
+        raise FileError(
+            f"{shown} has {size:,} bytes, but a log has at most {LARGEST_LOG:,}: it is damaged, or not a log",
+            argument="checkpoint",
+        )
+    return file.readall()
+
+
+def open_regular(path: str | PathLike[str]) -> FileIO:
+    """Open a file for reading; raise `OSError` for a pipe, a device or a folder, without waiting for it."""
+    return open(path, "rb", buffering=0, opener=regular_only)
 
 
 def owner_only(path: str, flags: int) -> int:
@@ -165,7 +190,21 @@ def owner_only(path: str, flags: int) -> int:
     >>> oct(path.stat().st_mode & 0o777)
     '0o600'
     """
-    return os.open(path, flags, 0o600)
+    return regular_only(path, flags, 0o600)
+
+
+def regular_only(path: str, flags: int, mode: int = 0o666) -> int:
+    """An opener for `open`: anything but a regular file raises `OSError`, also what would block, such as a pipe.
+
+    >>> open("/dev/null", "rb", opener=regular_only)
+    Traceback (most recent call last):
+    OSError: [Errno 22] Not a regular file: '/dev/null'
+    """
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), mode)  # not on Windows
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "Not a regular file", path)
+    return descriptor
 
 
 def write_all(file: FileIO, data: bytes) -> None:
@@ -197,7 +236,7 @@ def is_in_use(path: str | PathLike[str]) -> bool | None:
     form, fields = _FLOCK[sys.platform]
     wanted = {"type": fcntl.F_WRLCK, "whence": 0, "start": 0, "length": 0, "process": 0}
     try:
-        with Path(path).open("rb") as file:
+        with open_regular(path) as file:
             answer = fcntl.fcntl(file, fcntl.F_GETLK, struct.pack(form, *(wanted[name] for name in fields)))
     except OSError:
         return None
