@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from collabtop.errors import FileError
-from collabtop.runlog.file import regular_only
+from collabtop.runlog.regular import regular_only
 
 _DOWNLOAD_HINT = (
     "download one from https://grouplens.org/datasets/movielens "

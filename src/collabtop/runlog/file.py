@@ -1,8 +1,6 @@
 """Logs on disk: append only, one process at a time, intact after a kill at any moment."""
 
-import errno
 import os
-import stat
 import struct
 import sys
 import threading
@@ -18,6 +16,7 @@ from typing import IO, Any
 from collabtop.errors import CheckpointError, FileError, reason
 from collabtop.runlog.consistency import RecordCheck
 from collabtop.runlog.format import MAGIC, AgentState, AgentStatus, Record, Timestamp, answer_in, framed, read_records
+from collabtop.runlog.regular import open_regular, regular_only
 
 fcntl: ModuleType | None
 try:
@@ -173,11 +172,6 @@ def contents(file: FileIO, shown: str) -> bytes:
     return file.readall()
 
 
-def open_regular(path: str | PathLike[str]) -> FileIO:
-    """Open a file for reading; raise `OSError` for a pipe, a device or a folder, without waiting for it."""
-    return open(path, "rb", buffering=0, opener=regular_only)
-
-
 def owner_only(path: str, flags: int) -> int:
     """An opener for `open`: a new file is readable by its owner only, from the first byte on.
 
@@ -191,20 +185,6 @@ def owner_only(path: str, flags: int) -> int:
     '0o600'
     """
     return regular_only(path, flags, 0o600)
-
-
-def regular_only(path: str, flags: int, mode: int = 0o666) -> int:
-    """An opener for `open`: anything but a regular file raises `OSError`, also what would block, such as a pipe.
-
-    >>> open("/dev/null", "rb", opener=regular_only)
-    Traceback (most recent call last):
-    OSError: [Errno 22] Not a regular file: '/dev/null'
-    """
-    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), mode)  # not on Windows
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "Not a regular file", path)
-    return descriptor
 
 
 def write_all(file: FileIO, data: bytes) -> None:

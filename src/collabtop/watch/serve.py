@@ -16,7 +16,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from collabtop.errors import FileError, InputError, reason
-from collabtop.runlog.file import open_regular
+from collabtop.runlog.regular import open_regular
 from collabtop.watch.auth import is_loopback
 from collabtop.watch.server import PageServer
 from collabtop.watch.watched_runs import Runs

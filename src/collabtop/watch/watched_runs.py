@@ -13,7 +13,7 @@ from typing import BinaryIO, Literal
 
 from collabtop.errors import CollabtopError, FileError, reason
 from collabtop.runlog.consistency import RecordCheck
-from collabtop.runlog.file import is_in_use, open_regular
+from collabtop.runlog.file import is_in_use
 from collabtop.runlog.format import (
     FRAME_BYTES,
     MAGIC,
@@ -25,6 +25,7 @@ from collabtop.runlog.format import (
     read_records,
 )
 from collabtop.runlog.log_state import LogState, lost_in
+from collabtop.runlog.regular import open_regular
 from collabtop.runs.result import Observed, Result
 from collabtop.watch.baselines import Baseline, Order, baseline_of, order_of
 from collabtop.watch.replay import Replay
