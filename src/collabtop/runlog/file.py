@@ -16,7 +16,7 @@ from typing import IO, Any
 from collabtop.errors import CheckpointError, FileError, reason
 from collabtop.runlog.consistency import RecordCheck
 from collabtop.runlog.format import MAGIC, AgentState, AgentStatus, Record, Timestamp, answer_in, framed, read_records
-from collabtop.runlog.regular import open_regular, regular_only
+from collabtop.runlog.regular import open_regular, private_only, regular_only
 
 fcntl: ModuleType | None
 try:
@@ -64,7 +64,7 @@ class RunLog:
         self._timestamp: float | None = None
         self._error: CheckpointError | None = None
         try:
-            self._file = open(self.path, "a+b", buffering=0, opener=owner_only if private else regular_only)  # noqa: SIM115
+            self._file = open(self.path, "a+b", buffering=0, opener=private_only if private else regular_only)  # noqa: SIM115
         except OSError as error:
             raise FileError(f"{self._shown}: {reason(error)}", argument="checkpoint") from None
         try:
@@ -184,7 +184,7 @@ def owner_only(path: str, flags: int) -> int:
     >>> oct(path.stat().st_mode & 0o777)
     '0o600'
     """
-    return regular_only(path, flags, 0o600)
+    return os.open(path, flags, 0o600)
 
 
 def write_all(file: FileIO, data: bytes) -> None:

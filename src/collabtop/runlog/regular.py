@@ -24,3 +24,8 @@ def regular_only(path: str, flags: int, mode: int = 0o666) -> int:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "Not a regular file", path)
     return descriptor
+
+
+def private_only(path: str, flags: int) -> int:
+    """An opener as `regular_only`; a new file is readable by its owner only, from the first byte on."""
+    return regular_only(path, flags, 0o600)

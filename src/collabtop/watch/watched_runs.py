@@ -71,7 +71,7 @@ class LogFollower:
         self._max_bytes = max_bytes
         self._position = 0
         self._inode = 0
-        self._torn_at = 0  # the size of a log that ends in an incomplete record
+        self._torn: tuple[int, int] | None = None  # inode and size of a log that ends in an incomplete record
         self._check = RecordCheck(path)
         self.restarted = False
         """Whether the last `read` found a different log at the path and returned records from its beginning."""
@@ -90,11 +90,11 @@ class LogFollower:
                 if self.restarted:
                     self._position, self._check = 0, RecordCheck(self.path)
                 self._inode = status.st_ino
-                if status.st_size in (self._position, self._torn_at):
+                if status.st_size == self._position or self._torn == (status.st_ino, status.st_size):
                     return []
                 file.seek(self._position)
                 records = self._read_from(file)
-                self._torn_at = 0 if records else status.st_size
+                self._torn = None if records else (status.st_ino, status.st_size)
                 return records
         except FileNotFoundError:
             return []
