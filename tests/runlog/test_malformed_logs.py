@@ -6,7 +6,9 @@ import os
 import random
 import re
 import resource
+import zlib
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
@@ -137,9 +139,9 @@ def test_a_record_that_no_reader_would_accept_is_not_written(tmp_path, monkeypat
 
 def test_a_record_or_log_that_is_too_large_is_not_read(tmp_path):
     path = tmp_path / "run.ctlog"
-    record = malformed.frame(b"")[:12]
-    record = _FRAME.pack(LARGEST_RECORD + 1, *_FRAME.unpack(record)[1:])
-    path.write_bytes(MAGIC + record + b"more")
+    size = LARGEST_RECORD + 1
+    start = _FRAME.pack(size, zlib.crc32(size.to_bytes(4, "little")), 0)
+    path.write_bytes(MAGIC + start + malformed.frame(msgspec.msgpack.encode({"type": "Finished", "top": [1]})))
     with pytest.raises(ct.FileError, match="damaged"):
         read_log(path)
     with path.open("r+b") as file:
