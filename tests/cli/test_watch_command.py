@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import urllib.error
+from pathlib import Path
+
+import pytest
 
 import collabtop as ct
+from collabtop.watch.serve import LARGEST_TOKEN, Page
 from tests.support.page_requests import get_json
 
 
@@ -44,7 +50,52 @@ def test_a_missing_file_is_refused(refused, tmp_path):
     )
 
 
-def test_a_short_token_is_refused(refused, tmp_path):
-    assert refused("watch", tmp_path, "--token", "abc").startswith(
-        "--token has 3 characters, but at least 8 are needed"
+@pytest.fixture
+def token_file(tmp_path):
+    path = tmp_path / "token"
+    path.touch(mode=0o600)
+    path.write_text("long-and-secret\n")
+    return path
+
+
+def test_the_token_comes_from_a_file_and_is_shown_nowhere(tmp_path, token_file):
+    command = [sys.executable, "-m", "collabtop", "watch", str(tmp_path), "--port", "0", "--no-open"]
+    command += ["--token-file", str(token_file)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        line = process.stderr.readline()
+        assert "long-and-secret" not in line
+        assert "long-and-secret" not in Path(f"/proc/{process.pid}/cmdline").read_text()
+        url = next(word for word in line.split() if word.startswith("http://127.0.0.1:"))
+        assert get_json(url + "api/runs", token="long-and-secret") == []
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            get_json(url + "api/runs", token="something-else")
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def test_the_browser_is_opened_without_the_token(monkeypatch, run, tmp_path):
+    opened = []
+    monkeypatch.setattr("collabtop.cli.watch_command.open_browser", opened.append)
+    monkeypatch.setattr(Page, "serve", Page.close)
+    result = run("watch", tmp_path, "--host", "0.0.0.0", "--port", "0")
+    assert "?token=" in result.stderr  # one was drawn, and only this line shows it
+    assert "token" not in opened[0]
+
+
+def test_a_token_file_that_is_short_missing_or_readable_by_others_is_refused(refused, tmp_path, token_file):
+    token_file.write_text("abc\n")
+    assert refused("watch", tmp_path, "--token-file", token_file) == (
+        "--token-file: the token has 3 characters, but at least 8 are needed"
     )
+    token_file.write_text("x" * (LARGEST_TOKEN + 1))
+    assert "but at most 1,024 are needed" in refused("watch", tmp_path, "--token-file", token_file)
+    token_file.chmod(0o640)
+    assert refused("watch", tmp_path, "--token-file", token_file).endswith(
+        f"has mode 640, but only its owner may have access: chmod 600 {token_file}"
+    )
+    assert refused("watch", tmp_path, "--token-file", tmp_path / "none").endswith("no such file or directory")
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    assert refused("watch", tmp_path, "--token-file", tmp_path / "pipe").endswith("not a regular file")

@@ -1,14 +1,19 @@
 import io
+import os
 import random
+import re
+import resource
 import sys
 import zipfile
 from collections import defaultdict
+from pathlib import PurePosixPath
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from collabtop.datasets import layout as layouts
 from collabtop.datasets import movielens, movielens_groups, ratings
 from collabtop.errors import FileError, InputError
 from tests.support.untyped import untyped
@@ -347,3 +352,70 @@ def test_an_encrypted_or_unknown_zip_member_is_named(tmp_path):
     path.write_bytes(locked)
     with pytest.raises(FileError, match=r"ml-25m\.zip: ml-25m/ratings\.csv cannot be unpacked: .*encrypted"):
         movielens(path)
+
+
+def bomb(path, name, data, times, method=zipfile.ZIP_DEFLATED, start=b""):
+    """A zip file with a member that repeats `data`; written in pieces, so that the test itself needs little memory."""
+    with zipfile.ZipFile(path, "w", method) as archive:
+        if name != "ratings.csv":
+            archive.writestr("ratings.csv", as_csv(some_ratings())["ratings.csv"])
+        with archive.open(name, "w", force_zip64=True) as member:
+            member.write(start)
+            for _ in range(times):
+                member.write(data)
+    return path
+
+
+HEADER = b"userId,movieId,rating,timestamp\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "data", "message"),
+    [
+        ("ratings.csv", HEADER, b"1", "a line, with the empty lines after it, has more than 65,536 bytes"),
+        ("ratings.csv", HEADER, b"\n", "a line, with the empty lines after it, has more than 65,536 bytes"),
+        ("ratings.csv", b"", b"u", "line 1: found 'uuu"),
+        ("movies.csv", b"", b"\n", f"has {300 << 20:,} bytes, but a release has at most {layouts.LARGEST_TITLES:,}"),
+    ],
+    ids=["one endless line", "empty lines", "endless header", "titles"],
+)
+def test_a_small_zip_file_that_unpacks_to_much_is_refused_with_little_memory(tmp_path, name, start, data, message):
+    path = bomb(tmp_path / "ml.zip", name, data * (1 << 20), 300, start=start)
+    assert path.stat().st_size < 1 << 20
+    ratings._read_block(b"1,1,5,1\n", layouts.Release(path, layouts._LAYOUTS[0], PurePosixPath()), 1)  # starts polars
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(FileError, match=re.escape(message)):
+        movielens(path, min_ratings=1)
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10 < 150 << 20
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_method_that_python_unpacks_without_a_limit_is_refused(tmp_path, method):
+    path = bomb(tmp_path / "ml.zip", "ratings.csv", b"1", 1, method)
+    with pytest.raises(FileError, match="cannot be unpacked: it is compressed, but not with deflate"):
+        movielens(path)
+
+
+def test_a_file_of_ratings_beyond_the_limit_is_refused(tmp_path):
+    path = write_folder(tmp_path, as_csv(some_ratings()))
+    os.truncate(path / "ratings.csv", layouts.LARGEST_RATINGS + 1)  # sparse
+    with pytest.raises(FileError, match="has 17,179,869,185 bytes, but a release has at most 17,179,869,184"):
+        movielens(path)
+
+
+def test_more_movies_than_the_limit_are_refused(tmp_path, monkeypatch):
+    rows = [(1, movie, 5, 1) for movie in range(1, 4)]
+    path = write_folder(tmp_path, as_csv(rows))
+    monkeypatch.setattr(ratings, "MAX_MOVIES", 3)
+    assert movielens(path, min_ratings=1).n == 3
+    monkeypatch.setattr(ratings, "MAX_MOVIES", 2)
+    with pytest.raises(FileError, match="has more than 2 movies"):
+        movielens(path, min_ratings=1)
+
+
+def test_a_pipe_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "ratings.csv")
+    os.mkfifo(tmp_path / "ml.zip")
+    for path in (tmp_path, tmp_path / "ml.zip"):
+        with pytest.raises(FileError, match="Not a regular file"):
+            movielens(path)

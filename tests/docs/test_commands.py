@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from collabtop.cli import app
-from tests.support.doc_pages import ELSEWHERE, PAGES, ROOT, SLOW, blocks, commands, files, runs_elsewhere
+from tests.support.doc_pages import ELSEWHERE, FILES, PAGES, ROOT, SLOW, blocks, commands, files, runs_elsewhere
 
 COMMAND = Path(sys.executable).with_name("collabtop")
 
@@ -99,6 +99,8 @@ def look_at(arguments):
         try:
             port, query = re.search(r"http://[^/]+:(\d+)/(\S*)", process.stderr.readline()).groups()
             opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor())
+            if "--token-file" in arguments:
+                opener.addheaders.append(("Authorization", f"Bearer {FILES['token.txt'].strip()}"))
             with opener.open(f"http://127.0.0.1:{port}/{query}", timeout=10) as answer:
                 assert "<title>collabtop</title>" in answer.read().decode()
             process.send_signal(signal.SIGINT)
@@ -124,6 +126,7 @@ def of_page(page, *, slow):
 def test_the_commands_of_a_page_work_as_written(page, folder):
     for file, text in files(page).items():
         (folder / file).write_text(text)
+        (folder / file).chmod(0o600)
     for command in of_page(page, slow=False):
         run(command)
 

@@ -224,7 +224,7 @@ def test_an_exchange_that_comes_out_differently_is_noticed(path):
     log = RunLog(path)
     for record in records:
         if isinstance(record, Exchange) and record.number == 1:
-            record = Exchange(1, record.messages, record.requests, [(0, 99, 0)])
+            record = Exchange(1, record.messages, record.requests, [(0, 1, 0)])
         log.append(record)
     log.close()
     with pytest.raises(ct.FileError, match="does not fit this run: exchange 1 differs from the logged one"):

@@ -15,6 +15,7 @@ import pytest
 
 import collabtop as ct
 from collabtop.runlog.file import RunLog
+from collabtop.runlog.format import StudyHeader, StudyRows
 from collabtop.studies import chunks, runner
 from collabtop.studies.runner import run_again
 from tests.support.unmeasured import unmeasured
@@ -212,6 +213,19 @@ def test_the_journal_of_another_version_is_refused_and_left_alone(tmp_path, monk
     with pytest.raises(ct.FileError, match="a different study or version of collabtop"):
         small_study().run(tmp_path, jobs=1)
     assert (tmp_path / "journal").read_bytes() == before
+
+
+@pytest.mark.parametrize("rows", [StudyRows("nowhere", b"\x90"), StudyRows("", b"\xc1")])
+def test_a_journal_with_rows_that_cannot_be_read_is_refused_in_one_line(tmp_path, rows):
+    study = small_study(runs=1)
+    log = RunLog(tmp_path / "journal")
+    log.append(StudyHeader(runner.study_mark(study)))
+    log.append(StudyRows(rows.point or study.points[0].key, rows.rows))
+    log.close()
+    with pytest.raises(
+        ct.FileError, match=r"journal is damaged: the rows of point '.*' cannot be read \(.*\); delete it"
+    ):
+        study.run(tmp_path, jobs=1)
 
 
 def test_a_file_that_is_no_journal_is_refused_and_left_alone(tmp_path):

@@ -23,6 +23,7 @@ FILES = {
     "study.toml": 'algorithms = ["kzz"]\nagents = 2\nhorizon = 500\nruns = 4\n'
     'arms.small = {instance = "equal_gaps", n = 8, m = 1, gap = 0.2}\n',
 }
+FILES["token.txt"] = "long-and-secret\n"
 FILES["grid.toml"] = FILES["study.toml"]
 
 _FENCE = re.compile(r"(?:^<!-- file: (\S+) -->\n)?^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

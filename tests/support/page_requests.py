@@ -7,8 +7,9 @@ import urllib.request
 from typing import Any
 
 
-def get_json(url: str) -> Any:
+def get_json(url: str, token: str | None = None) -> Any:
     """The JSON at an address, without a proxy."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(url, timeout=10) as answer:
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    with opener.open(urllib.request.Request(url, headers=headers), timeout=10) as answer:
         return json.load(answer)

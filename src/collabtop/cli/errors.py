@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from collabtop.errors import CollabtopError, InputError
+from collabtop.runs.result import printable
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 _PACKAGE = Path(__file__).parent.parent
@@ -117,5 +118,6 @@ def _usage(error: Any) -> str:
 
 
 def _end(message: str, code: int) -> NoReturn:
-    typer.echo(f"error: {' '.join(message.splitlines())}", err=True)
+    line = " ".join(message.splitlines())  # it may quote a file
+    typer.echo(f"error: {printable(line, markup=False)}", err=True)
     sys.exit(code)

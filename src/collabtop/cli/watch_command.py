@@ -11,7 +11,7 @@ from collabtop.runs.page_launcher import need_watch_extra, open_browser
 watch_examples = examples(
     "collabtop watch run.ctlog",
     "collabtop watch results --port 8800",
-    "collabtop watch results --host 0.0.0.0 --token long-and-secret",
+    "collabtop watch results --host 0.0.0.0 --token-file token.txt",
 )
 
 
@@ -23,17 +23,23 @@ def watch(
     host: Annotated[
         str, typer.Option(help="The address to listen on; any but this machine's own requires a token.")
     ] = "127.0.0.1",
-    token: Annotated[
-        str | None, typer.Option(help="The token that visitors need; drawn and printed if one is required.")
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A file with the token that visitors need, readable by you only; if one is required and there is no "
+            "file, it is drawn and printed.",
+        ),
     ] = None,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the browser.")] = False,
 ) -> None:
     """Show runs in the browser, live and after they ended. Ctrl-C stops the page, not the runs."""
     need_watch_extra()
-    from collabtop.watch.serve import Page, runs_in
+    from collabtop.watch.serve import Page, read_token, runs_in
 
+    token = None if token_file is None else read_token(token_file)
     page = Page(runs_in([source]), host=host, port=port, token=token)
     typer.echo(f"showing {source} at {page.url} (stop with Ctrl-C)", err=True)
     if not no_open:
-        open_browser(page.url)
+        open_browser(page.address)  # without the token: the list of processes shows the browser's arguments
     page.serve()

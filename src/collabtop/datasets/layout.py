@@ -12,11 +12,18 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from collabtop.errors import FileError
+from collabtop.runlog.regular import regular_only
 
 _DOWNLOAD_HINT = (
     "download one from https://grouplens.org/datasets/movielens "
     "(licence: free for research, no redistribution, no commercial use without permission)"
 )
+LONGEST_LINE = 1 << 16
+"""The most bytes of a line."""
+LARGEST_RATINGS, LARGEST_TITLES = 1 << 34, 1 << 24
+"""The most bytes of the file of ratings, which is read in blocks, and of the file of titles, both unpacked."""
+# Python unpacks other methods without a limit on the memory.
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # What the standard library raises for a damaged zip file; it depends on where the damage is.
 _DAMAGE_ERRORS = (
     zipfile.BadZipFile,
@@ -69,13 +76,13 @@ class Release:
 
     def ratings(self) -> IO[bytes]:
         """Open the ratings file."""
-        return self._open(self.layout.ratings)
+        return self._open(self.layout.ratings, LARGEST_RATINGS)
 
     def titles(self) -> dict[int, str]:
         """Read the titles by movie number; empty if the titles file is missing."""
         if not self._has(self.layout.movies):
             return {}
-        with self._open(self.layout.movies) as file:
+        with self._open(self.layout.movies, LARGEST_TITLES) as file:
             lines = _decode(file.read()).replace("\r\n", "\n").split("\n")
         return _parse_titles(lines, self.layout, self._name_of(self.layout.movies))
 
@@ -84,13 +91,23 @@ class Release:
             return (self.path / self.folder / file).is_file()
         return str(self.folder / file) in self.archive.namelist()
 
-    def _open(self, file: str) -> IO[bytes]:
+    def _open(self, file: str, largest: int) -> IO[bytes]:
         if self.archive is None:
-            return (self.path / self.folder / file).open("rb")
+            path = self.path / self.folder / file
+            self._check_size(file, path.stat().st_size, largest)
+            return open(path, "rb", opener=regular_only)
+        entry = self.archive.getinfo(str(self.folder / file))
+        self._check_size(file, entry.file_size, largest)  # no more than that is ever unpacked
+        if entry.compress_type not in _METHODS:
+            raise FileError(f"{self._name_of(file)} cannot be unpacked: it is compressed, but not with deflate")
         try:
-            return self.archive.open(str(self.folder / file))
-        except RuntimeError as error:  # encrypted, or compressed with a method that Python does not support
+            return self.archive.open(entry)
+        except RuntimeError as error:  # encrypted
             raise FileError(f"{self._name_of(file)} cannot be unpacked: {error}") from error
+
+    def _check_size(self, file: str, size: int, largest: int) -> None:
+        if size > largest:
+            raise FileError(f"{self._name_of(file)} has {size:,} bytes, but a release has at most {largest:,}")
 
     def _name_of(self, file: str) -> str:
         inside = self.folder / file
@@ -110,7 +127,7 @@ def open_release(path: str | os.PathLike[str]) -> Iterator[Release]:
         elif path.name in {layout.ratings for layout in _LAYOUTS}:
             yield _release(path.parent, [PurePosixPath(path.name)], None)
         else:
-            with zipfile.ZipFile(path) as archive:
+            with open(path, "rb", opener=regular_only) as file, zipfile.ZipFile(file) as archive:
                 yield _release(path, [PurePosixPath(name) for name in archive.namelist()], archive)
     except _DAMAGE_ERRORS as error:
         raise FileError(f"{path}: the zip file is truncated or damaged ({error}); {_DOWNLOAD_HINT}") from error

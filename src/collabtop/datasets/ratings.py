@@ -12,9 +12,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from collabtop.datasets.layout import Layout, Release
+from collabtop.datasets.layout import LONGEST_LINE, Layout, Release
 from collabtop.errors import FileError
 
+MAX_MOVIES = 1_000_000
+"""The most movies of a release: some numbers are kept for each."""
 _BLOCK = 1 << 25
 _COLUMNS = {"user": pl.UInt32, "movie": pl.UInt32, "rating": pl.Float64, "time": pl.Int64}
 _DIGITS = {"user": 9, "movie": 9, "time": 18}  # numbers with so many digits fit the types above
@@ -40,18 +42,20 @@ def add_up(release: Release, groups: int) -> Totals:
     line = 1
     with release.ratings() as file:
         if release.layout.header:
-            _check_header(file.readline(), release)
+            _check_header(file.readline(LONGEST_LINE), release)
             line += 1
-        for block in _blocks(file):
+        for block in _blocks(file, release):
             new = _by_movie_and_group(_read_block(block, release, line), groups)
             parts = new if parts is None else _merge(pl.concat([parts, new]))
+            if parts["movie"].n_unique() > MAX_MOVIES:
+                raise FileError(f"{release.name} has more than {MAX_MOVIES:,} movies")
             line += block.count(b"\n")
     if parts is None:
         raise FileError(f"{release.name} contains no ratings")
     return _as_tables(parts, groups)
 
 
-def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+def _blocks(file: IO[bytes], release: Release) -> Iterator[bytes]:
     """Split the file into blocks of whole lines, without empty lines at the end of the file."""
     rest = b""
     while chunk := file.read(_BLOCK):
@@ -61,6 +65,10 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
         if end:
             yield data[:end]
         rest = data[end:]
+        if len(rest) > LONGEST_LINE:
+            raise FileError(
+                f"{release.name}: a line, with the empty lines after it, has more than {LONGEST_LINE:,} bytes"
+            )
     if rest := rest.rstrip(b"\r\n"):
         yield rest
 

@@ -6,13 +6,12 @@ from typing import Any
 import msgspec
 import numpy as np
 from rich.console import Group
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from collabtop.arms import SimulatedArms
 from collabtop.display.round_outcomes import round_outcomes
-from collabtop.runs.result import Result
+from collabtop.runs.result import Result, printable
 
 
 def true_top(arms: SimulatedArms, m: int) -> list[int]:
@@ -68,5 +67,5 @@ def _title(result: Result) -> str:
 
 def _answer(result: Result, arms: SimulatedArms, rank: int, best: set[int]) -> str:
     arm = result.top_indices[rank]
-    label = escape(arms.label(arm))
+    label = printable(arms.label(arm))
     return label if arm in best else f"({label})"

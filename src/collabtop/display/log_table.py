@@ -5,13 +5,13 @@ from typing import Any
 
 import msgspec
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from collabtop.runlog.file import read_log
 from collabtop.runlog.format import Header
 from collabtop.runlog.log_state import LogState
 from collabtop.runs.checkpoint import header_of
+from collabtop.runs.result import printable
 
 _SHOWN = 20
 
@@ -72,7 +72,7 @@ def _run_table(summary: LogSummary) -> Table:
     }
     table = Table(show_header=False, box=None)
     for name, value in rows.items():
-        table.add_row(name, escape(value))
+        table.add_row(name, printable(value))
     return table
 
 
@@ -82,7 +82,7 @@ def _candidate_table(summary: LogSummary) -> Table:
     table = Table("candidate", "pulls", "mean so far", caption=caption)
     for arm in sorted(range(n), key=lambda arm: -pulls[arm])[:_SHOWN]:
         mean = summary.means[arm]
-        table.add_row(escape(_label(summary.header, arm)), f"{pulls[arm]:,}", "-" if mean is None else f"{mean:.4f}")
+        table.add_row(printable(_label(summary.header, arm)), f"{pulls[arm]:,}", "-" if mean is None else f"{mean:.4f}")
     return table
 
 

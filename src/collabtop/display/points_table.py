@@ -4,9 +4,9 @@ import json
 from collections.abc import Sequence
 
 from rich.box import SIMPLE_HEAD
-from rich.markup import escape
 from rich.table import Table
 
+from collabtop.runs.result import printable
 from collabtop.studies.table import PointSummary
 
 
@@ -27,8 +27,8 @@ def points_table(points: Sequence[PointSummary]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for point, name in zip(points, _names(points), strict=True):
         table.add_row(
-            *([escape(point.arms)] if several else []),
-            escape(name),
+            *([printable(point.arms)] if several else []),
+            printable(name),
             f"{point.m:,}",
             f"{point.agents:,}",
             f"{point.horizon:,}",

@@ -6,12 +6,11 @@ from importlib import import_module
 from typing import Any
 
 import msgspec
-from rich.markup import escape
 from rich.table import Table
 
 from collabtop.coordination.scoreboard import Estimate
 from collabtop.errors import InputError
-from collabtop.runs.result import Result, plain_text
+from collabtop.runs.result import Result, plain_text, printable
 from collabtop.stats import wilson_interval
 from collabtop.validation import wrong_value
 
@@ -66,7 +65,7 @@ class ResultTable:
         for name in _columns(result):
             table.add_column(name, justify="left" if name in ("candidate", "verdict", "settled") else "right")
         for row in self.rows[:_SHOWN]:
-            table.add_row(*(escape(cell) for cell in _cells(row, result)))
+            table.add_row(*(printable(cell) for cell in _cells(row, result)))
         return table
 
     def __str__(self) -> str:

@@ -13,10 +13,12 @@ from time import monotonic, time
 from typing import IO, Any
 
 from collabtop.errors import CheckpointError, FileError, reason
+from collabtop.runlog.consistency import RecordCheck
 from collabtop.runlog.flusher import Flusher
 from collabtop.runlog.format import MAGIC, AgentState, AgentStatus, Finished, Record, Timestamp, answer_in, framed
 from collabtop.runlog.locks import is_locked_here, lock_file
 from collabtop.runlog.reading import Tail, damaged, examine, read_records
+from collabtop.runlog.regular import open_regular, private_only, regular_only
 
 if sys.platform == "darwin":
     import fcntl
@@ -26,6 +28,8 @@ _log = logging.getLogger("collabtop.runlog")
 _SECONDS_UNTIL_SYNC = 0.5
 """A power cut may undo a second: this pause, and the time that the fsync itself takes."""
 _SECONDS_BETWEEN_TIMESTAMPS = 1.0
+LARGEST_LOG = 1 << 32
+"""The most bytes of a log that is read as a whole."""
 
 
 class RunLog:
@@ -64,7 +68,8 @@ class RunLog:
         self._flusher = Flusher(self._sync_in_background, _SECONDS_UNTIL_SYNC)
         self._file = open_locked(path, self._shown, private=private)
         try:
-            records, tail = examine(self._file.read(), self.path)
+            records, tail = examine(contents(self._file, self._shown), self.path)
+            RecordCheck(self.path).add(records)
             if tail is not None:
                 self._drop(tail)
             self.records = records
@@ -192,7 +197,7 @@ def open_locked(path: str | PathLike[str], name: str, *, private: bool = False, 
     """Open a file to read it and append to it, as its only writer; errors call it by its `name`."""
     while True:
         try:
-            file = open(path, "a+b" if create else "r+b", buffering=0, opener=owner_only if private else None)  # noqa: SIM115
+            file = open(path, "a+b" if create else "r+b", buffering=0, opener=private_only if private else regular_only)  # noqa: SIM115
         except OSError as error:
             raise FileError(f"{name}: {reason(error)}", argument="checkpoint") from None
         try:
@@ -234,11 +239,26 @@ def open_log(path: str | PathLike[str], first: Record, check: Callable[[Record],
 
 def read_log(path: str | PathLike[str]) -> list[Record]:
     """All complete records of a log; the file is not changed."""
+    shown = f"checkpoint {str(path)!r}"
     try:
-        data = Path(path).read_bytes()
+        with open_regular(path) as file:
+            data = contents(file, shown)
     except OSError as error:
-        raise FileError(f"checkpoint {str(path)!r}: {reason(error)}", argument="checkpoint") from None
-    return read_records(data, path)[0]
+        raise FileError(f"{shown}: {reason(error)}", argument="checkpoint") from None
+    records, _ = read_records(data, path)
+    RecordCheck(path).add(records)
+    return records
+
+
+def contents(file: FileIO, shown: str) -> bytes:
+    """All that follows in a file of limited size; `shown` is what an error calls it."""
+    size = os.fstat(file.fileno()).st_size
+    if size > LARGEST_LOG:
+        raise FileError(
+            f"{shown} has {size:,} bytes, but a log has at most {LARGEST_LOG:,}: it is damaged, or not a log",
+            argument="checkpoint",
+        )
+    return file.readall()
 
 
 def owner_only(path: str, flags: int) -> int:

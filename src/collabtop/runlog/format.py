@@ -22,12 +22,13 @@ AgentStatus    agents that became unreachable, came back or are lost for good
 import struct
 import zlib
 from collections.abc import Iterable
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from collabtop.errors import CheckpointError
 from collabtop.problem import Problem
 
 Ints = NDArray[np.int64]
@@ -40,16 +41,26 @@ MAGIC = NAME + b"%d\n" % FORMAT
 """The first line of a log."""
 FRAME = struct.Struct("<III")
 """What precedes the body of a record: its length, the checksum of the length, the checksum of the body."""
-_LARGEST = 1 << 31
+LARGEST_RECORD = 1 << 30
+"""The most bytes of a record."""
+MAX_ARMS, MAX_AGENTS = 10_000_000, 1_000_000
+"""The most candidates and agents of a run with a log: a reader allocates a few numbers for each of them."""
+MAX_HORIZON = 10**15
+
+Index = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+"""The number of an arm, an agent or a message."""
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Time = Annotated[float, msgspec.Meta(ge=0, le=253_402_300_799)]
+"""Seconds since 1970, at most until the year 9999."""
 
 
 class Header(msgspec.Struct, frozen=True, tag="Header"):
     """The arguments of a run: the same for the first process and for every one that resumes it."""
 
-    n: int
-    m: int
-    agents: int
-    horizon: int
+    n: Annotated[int, msgspec.Meta(ge=1, le=MAX_ARMS)]
+    m: Annotated[int, msgspec.Meta(ge=1, le=MAX_ARMS)]
+    agents: Annotated[int, msgspec.Meta(ge=1, le=MAX_AGENTS)]
+    horizon: Annotated[int, msgspec.Meta(ge=1, le=MAX_HORIZON)]
     seed: int
     algorithm: str
     options: dict[str, Any]
@@ -69,11 +80,18 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
     """The candidates themselves, if they are plain data."""
     paired: bool = False
     """Whether pull number t of every arm uses the same example, or the same random numbers."""
-    pull_limit: int | None = None
+    pull_limit: Annotated[int, msgspec.Meta(ge=1, le=2**53)] | None = None
     """The most pulls of an arm by all agents together."""
     budget: float | None = None
     costs: tuple[float, ...] | None = None
     """The price of a pull of each candidate, if the run has a budget."""
+
+    def __post_init__(self) -> None:
+        if self.m > self.n:
+            raise ValueError(f"m is {self.m}, but there are {self.n} candidates")
+        for name, values in (("labels", self.labels), ("costs", self.costs)):
+            if values is not None and len(values) != self.n:
+                raise ValueError(f"there are {len(values)} {name} for {self.n} candidates")
 
     @property
     def problem(self) -> Problem:
@@ -88,6 +106,43 @@ def _pack_ints(numbers: Ints) -> bytes:
 
 def _unpack_ints(data: bytes) -> Ints:
     return np.frombuffer(data, "<i4").astype(np.int64)
+
+
+_FEW = 64
+"""Up to this many numbers, NumPy's per-call overhead exceeds the cost of a loop."""
+_UNSIGNED = [struct.Struct(f"<{count}I") for count in range(_FEW + 1)]
+_REALS = [struct.Struct(f"<{count}d") for count in range(_FEW + 1)]
+
+
+def largest_int(data: bytes) -> int:
+    """The largest of packed whole numbers, -1 if there are none; a negative one counts as more than 2^31."""
+    count, rest = divmod(len(data), 4)
+    if rest:
+        raise ValueError(f"there are {len(data)} bytes of numbers with 4 bytes each")
+    return int(max(_UNSIGNED[count].unpack(data), default=-1) if count <= _FEW else np.frombuffer(data, "<u4").max())
+
+
+def _sum_of_ints(data: bytes) -> int:
+    count, rest = divmod(len(data), 4)
+    if rest:
+        raise ValueError(f"there are {len(data)} bytes of numbers with 4 bytes each")
+    return int(sum(_UNSIGNED[count].unpack(data)) if count <= _FEW else np.frombuffer(data, "<u4").sum(dtype=np.int64))
+
+
+def _check_reals(data: bytes, most: float, *, nan: bool = False) -> None:
+    """Check that packed real numbers are from 0 to `most`, or NaN if that is allowed."""
+    count = len(data) // 8
+    if count <= _FEW:
+        few = _REALS[count].unpack(data)
+        if not count or (min(few) >= 0.0 and max(few) <= most and sum(few) >= 0.0):  # with a NaN, the sum is NaN
+            return
+    numbers = np.frombuffer(data, "<f8")
+    if not (((numbers >= 0.0) & (numbers <= most)) | (np.isnan(numbers) & nan)).all():
+        raise ValueError(f"a reward is not a number from 0 to {most:g}")
+
+
+_STATE_BYTES = 37
+_MAX_INT = 2**31 - 1
 
 
 def _pack_state(rng: np.random.Generator) -> bytes:
@@ -108,8 +163,8 @@ def _unpack_state(data: bytes) -> dict[str, Any]:
 class Rewards(msgspec.Struct, frozen=True, tag="Rewards"):
     """Consecutive pulls of one agent, from number `first` on."""
 
-    agent: int
-    first: int
+    agent: Index
+    first: Count
     arms: bytes
     """The arms, 32 bits each."""
     counts: bytes
@@ -117,6 +172,12 @@ class Rewards(msgspec.Struct, frozen=True, tag="Rewards"):
     rewards: bytes
     failures: str = ""
     """How failed pulls among them are handled: "zero" or "skip"."""
+
+    def __post_init__(self) -> None:
+        # Before anything is repeated that often.
+        if len(self.arms) != len(self.counts) or _sum_of_ints(self.counts) * 8 != len(self.rewards):
+            raise ValueError("the number of rewards does not match their counts")
+        _check_reals(self.rewards, 1.0, nan=self.failures != "")
 
     @classmethod
     def pack(cls, agent: int, first: int, arms: Ints, counts: Ints, rewards: Reals, failure_mode: str) -> Self:
@@ -138,13 +199,19 @@ class Rewards(msgspec.Struct, frozen=True, tag="Rewards"):
 class Sums(msgspec.Struct, frozen=True, tag="Sums"):
     """A batch of pulls of arms that return sums."""
 
-    agent: int
-    first: int
+    agent: Index
+    first: Count
     arms: bytes
     times: bytes
     sums: bytes
     state: bytes
     """The state of the agent's generator after the batch."""
+
+    def __post_init__(self) -> None:
+        sizes = (len(self.arms), len(self.times), len(self.sums) / 2, len(self.state))
+        if sizes != (sizes[0], sizes[0], sizes[0], _STATE_BYTES) or largest_int(self.times) > _MAX_INT:
+            raise ValueError("the numbers of arms, pulls and sums of a batch differ")
+        _check_reals(self.sums, float(_MAX_INT))
 
     @classmethod
     def pack(cls, agent: int, first: int, arms: Ints, times: Ints, sums: Reals, rng: np.random.Generator) -> Self:
@@ -169,20 +236,25 @@ class Sums(msgspec.Struct, frozen=True, tag="Sums"):
 class Exchange(msgspec.Struct, frozen=True, tag="Exchange"):
     """One question to one or more agents, and their answers. Each message is stored once, as it crossed."""
 
-    number: int
+    number: Count
     messages: list[bytes]
-    requests: list[tuple[int, list[int]]]
+    requests: list[tuple[Index, list[Index]]]
     """Agent, and the indices of the messages sent to it."""
-    replies: list[tuple[int, int, int]]
+    replies: list[tuple[Index, Count, Index]]
     """Agent, pulls made, and the index of its answer."""
+
+    def __post_init__(self) -> None:
+        used = [index for _, indices in self.requests for index in indices]
+        used += [index for _, _, index in self.replies]
+        if max(used, default=-1) >= len(self.messages):
+            raise ValueError(f"there is no message {max(used)}: there are {len(self.messages)}")
 
 
 class Timestamp(msgspec.Struct, frozen=True, tag="Timestamp"):
     """The records after it were written at this time, or up to a second later."""
 
-    at: float
-    """Seconds since 1970."""
-    synced: int = 0
+    at: Time
+    synced: Count = 0
     """How many bytes at the beginning of the log were on disk at this time; 0 if unknown."""
 
 
@@ -193,23 +265,22 @@ AgentState = Literal["here", "away", "lost"]
 class AgentStatus(msgspec.Struct, frozen=True, tag="AgentStatus"):
     """The state of these agents from this time on. An agent that is never named is reachable."""
 
-    agents: list[int]
+    agents: list[Index]
     state: AgentState
-    at: float
-    """Seconds since 1970."""
+    at: Time
 
 
 class Finished(msgspec.Struct, frozen=True, tag="Finished"):
     """The best m, best first."""
 
-    top: list[int]
+    top: list[Index]
 
 
 class RemoteRun(msgspec.Struct, frozen=True, tag="RemoteRun"):
     """A run whose agents outlive the coordinator's process."""
 
     id: str
-    sites: tuple[tuple[str, int], ...]
+    sites: tuple[tuple[str, Index], ...]
     """Name and number of agents of each site: agent 0 is the first agent of the first site."""
 
 
@@ -219,7 +290,7 @@ class JournalHeader(msgspec.Struct, frozen=True, tag="JournalHeader"):
     run: str
     setup: bytes
     """The set-up, as it crossed."""
-    agents: tuple[int, ...]
+    agents: tuple[Index, ...]
     arms: str
     """The fingerprint of the site's arms."""
     life: int
@@ -253,13 +324,18 @@ Record = (
     | StudyHeader
     | StudyRows
 )
-_decoder = msgspec.msgpack.Decoder(Record)
+_decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 _encoder = msgspec.msgpack.Encoder()
 
 
 def framed(record: Record) -> bytes:
     """A record as it is written: length, checksums, body."""
     body = _encoder.encode(record)
+    if len(body) > LARGEST_RECORD:
+        raise CheckpointError(
+            f"a record of the run has {len(body):,} bytes, but a log takes at most {LARGEST_RECORD:,}: run without a "
+            "checkpoint, or with fewer candidates or agents"
+        )
     size = len(body).to_bytes(4, "little")
     return FRAME.pack(len(body), zlib.crc32(size), zlib.crc32(body)) + body
 
@@ -269,7 +345,7 @@ def frame_end(data: bytes, start: int) -> int | None:
     if start + FRAME.size > len(data):
         return None
     size, size_sum, _ = FRAME.unpack_from(data, start)
-    if zlib.crc32(data[start : start + 4]) != size_sum or size > _LARGEST:
+    if zlib.crc32(data[start : start + 4]) != size_sum or size > LARGEST_RECORD:
         return None
     return start + FRAME.size + int(size)
 
@@ -281,9 +357,11 @@ def frame_body(data: bytes, start: int, end: int) -> memoryview | None:
 
 
 def decode_body(body: memoryview) -> Record:
-    """The record in a body; raise `msgspec.DecodeError` if this version does not know it."""
-    record: Record = _decoder.decode(body)
-    return record
+    """The record in a body; raise `msgspec.DecodeError` if it is malformed, or this version does not know it."""
+    try:
+        return _decoder.decode(body)
+    except RecursionError:
+        raise msgspec.DecodeError("it is nested too deeply") from None
 
 
 def answer_in(records: Iterable[Record]) -> Finished | None:

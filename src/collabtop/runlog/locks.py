@@ -16,9 +16,10 @@ import sys
 import time
 from contextlib import suppress
 from os import PathLike
-from pathlib import Path
 from typing import IO, Any
 from weakref import WeakValueDictionary
+
+from collabtop.runlog.regular import open_regular
 
 if sys.platform == "win32":
     import msvcrt
@@ -52,7 +53,7 @@ def lock_file(file: IO[Any]) -> bool:
 def is_in_use(path: str | PathLike[str]) -> bool | None:
     """Whether a file is locked, by this process or a different one; None if there is no such file."""
     try:
-        with Path(path).open("rb") as file:
+        with open_regular(path) as file:
             if _HAS_OFD_LOCKS:
                 return _has_owner(file)
             if not _try_lock(file):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from collabtop.errors import ProtocolError
+from collabtop.errors import FileError, ProtocolError
 from collabtop.protocol import wire
 from collabtop.protocol.ledger import Direction, cost
 from collabtop.protocol.messages import Ints, Reals, kind_of
@@ -88,6 +88,8 @@ class LogState:
 
     def add(self, record: Record) -> None:
         """Update the state with the next record."""
+        if self.header is None and not isinstance(record, Header):
+            raise FileError(f"a log of a run begins with its header, but this one with {type(record).__name__}")
         match record:
             case Header():
                 self.header = record

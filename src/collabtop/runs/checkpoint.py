@@ -8,8 +8,9 @@ import msgspec
 from collabtop.arms.function import plain_data
 from collabtop.errors import FileError
 from collabtop.runlog.file import RunLog, open_log, read_log
-from collabtop.runlog.format import Header, Record, answer_in
+from collabtop.runlog.format import MAX_ARMS, Header, Record, answer_in
 from collabtop.runs.spec import RunSpec
+from collabtop.validation import wrong_value
 
 _NAMES = {"n": "the number of candidates", "arms": "the candidates", "options": "the algorithm's options"}
 
@@ -42,6 +43,8 @@ def make_header(spec: RunSpec, *, logged: bool = True) -> Header:
 
 def open_checkpoint(path: str | PathLike[str], header: Header) -> RunLog:
     """Open a checkpoint for this run; one that belongs to a different run is refused."""
+    if header.n > MAX_ARMS:
+        raise wrong_value("n", header.n, f"a run with a checkpoint has at most {MAX_ARMS:,} candidates", "checkpoint")
 
     def check(logged: Record) -> None:
         if _plain(logged) != _plain(header):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -231,7 +232,10 @@ class Result:
     def __rich__(self) -> RenderableType:
         if not self.warnings:
             return self._table()
-        return Group(self._table(), *(Text(f"warning: {line}", style="yellow") for line in self.warnings))
+        return Group(
+            self._table(),
+            *(Text(printable(f"warning: {line}", markup=False), style="yellow") for line in self.warnings),
+        )
 
     def _table(self) -> Table:
         title = f"The best {self.m} of {self.n:,} arms by {self.algorithm}, {self.agents:,} agents, seed {self.seed}"
@@ -243,8 +247,26 @@ class Result:
         for rank, (label, arm) in enumerate(zip(self.top, self.top_indices, strict=True), 1):
             estimate = self.estimates[arm]
             mean = "-" if estimate.mean is None else f"{estimate.mean:.4f}"
-            table.add_row(str(rank), escape(str(label)), mean, "-" if estimate.pulls is None else f"{estimate.pulls:,}")
+            table.add_row(
+                str(rank), printable(str(label)), mean, "-" if estimate.pulls is None else f"{estimate.pulls:,}"
+            )
         return table
+
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Characters with which a text could control a terminal or reverse its own direction; not the tab and the newline."""
+
+
+def printable(text: str, *, markup: bool = True) -> str:
+    r"""A text of unknown origin, such as a label, for a terminal: control characters are shown as escapes.
+
+    With `markup`, it is prepared for Rich, which would interpret square brackets.
+
+    >>> print(printable("\x1b[2J red", markup=False))
+    \x1b[2J red
+    """
+    text = _CONTROLS.sub(lambda control: control[0].encode("unicode_escape").decode(), text)
+    return escape(text) if markup else text
 
 
 def plain_text(renderable: RenderableType, *, width: int) -> str:

@@ -11,7 +11,7 @@ from collabtop.arms import Arms, FunctionArms, PullPolicy
 from collabtop.arms.function import Pull, as_candidates
 from collabtop.arms.policy import Failures
 from collabtop.coordination.team import Team
-from collabtop.errors import InputError
+from collabtop.errors import FileError, InputError
 from collabtop.events import OnEvent
 from collabtop.runlog.file import read_log
 from collabtop.runlog.format import Header
@@ -107,12 +107,21 @@ def _arms(
                 "pass the same ones again",
                 argument="candidates",
             )
-        candidates = msgspec.msgpack.decode(header.candidates)
+        candidates = _logged_candidates(header.candidates, path)
     candidates = as_candidates(candidates)
     same_value("the number of candidates", len(candidates), header.n, path)
     if policy is None and (failures := failure_mode_in(read_log(path))) is not None:
         policy = PullPolicy(failures=cast(Failures, failures))
     return FunctionArms(candidates, pull, paired=header.paired, labels=header.labels, policy=policy)
+
+
+def _logged_candidates(data: bytes, path: str | PathLike[str]) -> Any:
+    try:
+        return msgspec.msgpack.decode(data)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise FileError(
+            f"checkpoint {str(path)!r}: its candidates cannot be read ({error})", argument="checkpoint"
+        ) from None
 
 
 def _algorithm(header: Header, path: str | PathLike[str], algorithm: Algorithm | None) -> Algorithm:

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing, contextmanager
@@ -132,7 +132,7 @@ def _with_journal(study: Study, out: Path, runner: ChunkRunner, progress: bool) 
     with closing(_journal(out / "journal", study_mark(study))) as journal:
         for record in journal.records:
             if isinstance(record, StudyRows):
-                for row in msgspec.msgpack.decode(record.rows, type=list[Row]):
+                for row in _logged_rows(record, numbers, out / "journal"):
                     done[numbers[record.point], row.run] = row
         with closing(_run_chunks(study, _missing(study, done), runner, progress)) as chunks:
             for chunk, rows in chunks:
@@ -145,6 +145,16 @@ def _with_journal(study: Study, out: Path, runner: ChunkRunner, progress: bool) 
     table.to_csv(out / "rows.csv")
     (out / "journal").unlink()
     return table
+
+
+def _logged_rows(record: StudyRows, numbers: Mapping[str, int], path: Path) -> list[Row]:
+    try:
+        if record.point in numbers:
+            return msgspec.msgpack.decode(record.rows, type=list[Row])
+        error = "no such point"
+    except (msgspec.DecodeError, RecursionError) as wrong:
+        error = str(wrong)
+    raise FileError(f"{path} is damaged: the rows of point {record.point!r:.80} cannot be read ({error}); delete it")
 
 
 def _journal(path: Path, mark: str) -> RunLog:

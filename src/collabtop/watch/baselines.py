@@ -10,6 +10,7 @@ from collabtop.arms import BernoulliArms, HeterogeneousArms
 from collabtop.errors import InputError
 from collabtop.runlog.format import Header
 from collabtop.runs.identification import identify
+from collabtop.watch.replay import too_large
 
 
 class Baseline(msgspec.Struct, frozen=True):
@@ -44,6 +45,8 @@ def baseline_of(header: Header) -> Baseline:
     17540
     """
     name = "kzz" if header.iid else "collab-top-noniid"
+    if (problem := too_large(header)) is not None:
+        return Baseline(name, [], [], [], [], problem)
     means = np.linspace(0.2, 0.8, header.n)
     try:
         result = identify(

@@ -6,7 +6,7 @@ moment (rounds, verdicts, estimates, agents it is waiting for, words counted), w
 
 import threading
 from collections.abc import Sequence
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 import numpy as np
@@ -27,8 +27,23 @@ from collabtop.runlog.format import Exchange, Header
 from collabtop.runlog.recorder import RewardRecorder
 from collabtop.teams.logging_team import as_record, replies_in
 
+MAX_REPLAYED = 5_000_000
+"""The most candidates times agents of a run whose algorithm the page runs: it may keep some numbers for each."""
+SECONDS_OF_REPLAY = 10.0
+"""How long the algorithm may compute between two exchanges of a replay."""
+
 INSIDE = 3
 """The verdict of an arm that was settled inside an agent: the coordinator does not learn when or how."""
+
+
+def too_large(header: Header) -> str | None:
+    """Why the page does not run an algorithm with as many candidates and agents, or None if it does."""
+    if header.n * header.agents <= MAX_REPLAYED:
+        return None
+    return (
+        f"{header.n:,} candidates x {header.agents:,} agents is {header.n * header.agents:,}, but the page runs "
+        f"algorithms for at most {MAX_REPLAYED:,}"
+    )
 
 
 class Counts(NamedTuple):
@@ -55,26 +70,33 @@ class Replay:
         self.problem, self.mirrored = problem.inner, problem.mirrored
         self.counts: list[Counts] = []
         """One entry for each round begun."""
-        self.error: str | None = None
+        self.error: str | None = too_large(header)
         """Why the run cannot be replayed, if it cannot."""
         self.done = False
+        if self.error is not None:
+            return
         self._team = _ReplayTeam(tolerates_loss=tolerates_loss)
         self._setup = Setup(self.problem, header.seed, self.mirrored)
         self._coordinator = Coordinator(self._team, self._setup, RewardRecorder(on_event=self._handle))
         try:
             algorithm = make_algorithm(header.algorithm, **header.options)
-        except CollabtopError:
+        except (CollabtopError, TypeError):  # options of a different version
             self.error = f"{header.algorithm} is not an algorithm that is registered here"
             return
         self._thread = threading.Thread(target=self._run, args=(algorithm,), name="collabtop replay", daemon=True)
         self._thread.start()
-        self._team.wait_for_requests()
+        self._wait()
 
     def add(self, exchange: Exchange) -> None:
         """Give the algorithm the replies of the next exchange, and wait for its next requests."""
         if self.error is None and not self.done:
             self._team.exchanges.put(exchange)
-            self._team.wait_for_requests()
+            self._wait()
+
+    def _wait(self) -> None:
+        if not self._team.wait_for_requests(SECONDS_OF_REPLAY):
+            self.error = f"{self.header.algorithm} computes for more than {SECONDS_OF_REPLAY:g} s between two exchanges"
+            self._team.exchanges.put(None)  # ends the thread at its next exchange
 
     def close(self) -> None:
         """Stop the algorithm."""
@@ -131,11 +153,11 @@ class Replay:
     def _run(self, algorithm: Algorithm) -> None:
         try:
             algorithm.solve(self._coordinator, self._setup)
-            self.done = True
+            self.done = self.error is None
         except _Closed:
             pass
         except Exception as error:
-            self.error = f"{self.header.algorithm} as installed here does not reproduce the run ({error})"
+            self.error = self.error or f"{self.header.algorithm} as installed here does not reproduce the run ({error})"
         finally:
             self._team.has_requests.put(None)
 
@@ -153,8 +175,13 @@ class _ReplayTeam(Team):
         self.has_requests: SimpleQueue[None] = SimpleQueue()
         self.pending: Sequence[Request] = ()
 
-    def wait_for_requests(self) -> None:
-        self.has_requests.get()
+    def wait_for_requests(self, seconds: float) -> bool:
+        """Whether the algorithm sent its next requests, or ended, within this time."""
+        try:
+            self.has_requests.get(timeout=seconds)
+        except Empty:
+            return False
+        return True
 
     def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
         """There is nothing to open."""

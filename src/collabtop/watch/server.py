@@ -25,6 +25,8 @@ _SECONDS_BETWEEN_LISTS = 1.0
 _SECONDS_OF_READING = 0.5
 """How long an open page waits for the next piece of a long log."""
 _SECONDS_BETWEEN_HEARTBEATS = 10.0
+MAX_VIEWERS = 32
+"""The most pages that are open at a time: for each, the server keeps what it sent last."""
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
@@ -92,7 +94,7 @@ class PageServer:
         rows = []
         for run in self.runs.all():
             run.update(replay=False, seconds=_SECONDS_OF_READING)
-            rows.append(summary(run))
+            rows.append(_shown(run, summary))
         return rows
 
     # -- streams
@@ -124,6 +126,9 @@ class PageServer:
         return self._stream(updates())
 
     def _stream(self, updates: AsyncIterator[Any]) -> Response:
+        if self.viewers >= MAX_VIEWERS:
+            return Response(f"{MAX_VIEWERS} pages are open already: close one", 503, headers={"retry-after": "10"})
+
         async def lines() -> AsyncIterator[bytes]:
             self.viewers += 1
             last_sent = time.monotonic()
@@ -144,7 +149,15 @@ class PageServer:
 
 def _updated_view(run: WatchedRun, seconds: float = math.inf) -> Sections:
     run.update(replay=True, seconds=seconds)
-    return view(run)
+    return _shown(run, view)
+
+
+def _shown(run: WatchedRun, part: Callable[[WatchedRun], Sections]) -> Sections:
+    try:
+        return part(run)
+    except Exception as error:  # whatever a file holds, the page shows the other runs
+        run.fail(error)
+        return part(run)
 
 
 def _json_response(value: Any) -> Response:

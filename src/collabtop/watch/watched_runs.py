@@ -1,6 +1,8 @@
 """The runs that a page shows. Each is a log that is read further when it is viewed."""
 
+import logging
 import math
+import os
 import threading
 import time
 from collections import deque
@@ -9,11 +11,13 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from collabtop.errors import FileError, reason
-from collabtop.runlog.format import Exchange, Header, Record
+from collabtop.errors import CollabtopError, FileError, reason
+from collabtop.runlog.consistency import RecordCheck
+from collabtop.runlog.format import FRAME, MAGIC, Exchange, Header, Record, frame_end
 from collabtop.runlog.locks import is_in_use
 from collabtop.runlog.log_state import LogState, lost_in
 from collabtop.runlog.reading import read_more_records, read_records
+from collabtop.runlog.regular import open_regular
 from collabtop.runs.result import Observed, Result
 from collabtop.watch.baselines import Baseline, Order, baseline_of, order_of
 from collabtop.watch.replay import Replay
@@ -27,6 +31,15 @@ _SECONDS_UNTIL_STOPPED = 15.0
 
 _MAX_BYTES = 8 << 20
 """Bytes read at a time: a long log is shown in pieces and never held in memory as a whole."""
+
+LARGEST_RECORD_SHOWN = 1 << 26
+"""The most bytes of a record that the page reads."""
+MAX_ARMS_SHOWN, MAX_AGENTS_SHOWN = 100_000, 10_000
+"""The most candidates and agents of a run that the page shows: it keeps several numbers for each, per viewer."""
+MAX_RUNS_SHOWN = 1_000
+"""The most runs that the page lists: those that were changed last."""
+
+_log = logging.getLogger("collabtop.watch")
 
 
 class LogFollower:
@@ -50,6 +63,8 @@ class LogFollower:
         self._max_bytes = max_bytes
         self._position = 0
         self._inode = 0
+        self._torn: tuple[int, int] | None = None  # inode and size of a log that ends in an incomplete record
+        self._check = RecordCheck(path)
         self.restarted = False
         """Whether the last `read` found a different log at the path and returned records from its beginning."""
         self.has_more = False
@@ -59,18 +74,20 @@ class LogFollower:
         """The complete records that were added, at most a few megabytes."""
         self.has_more = False
         try:
-            with self.path.open("rb") as file:
-                status = self.path.stat()
+            with open_regular(self.path) as file:
+                status = os.fstat(file.fileno())
                 self.restarted = self._position > 0 and (
                     status.st_size < self._position or status.st_ino != self._inode
                 )
                 if self.restarted:
-                    self._position = 0
+                    self._position, self._check = 0, RecordCheck(self.path)
                 self._inode = status.st_ino
-                if status.st_size == self._position:
+                if status.st_size == self._position or self._torn == (status.st_ino, status.st_size):
                     return []
                 file.seek(self._position)
-                return self._read_from(file)
+                records = self._read_from(file)
+                self._torn = None if records else (status.st_ino, status.st_size)
+                return records
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -78,19 +95,37 @@ class LogFollower:
 
     def _read_from(self, file: BinaryIO) -> list[Record]:
         data = file.read(self._max_bytes)
-        while True:
-            if self._position:
-                records, good = read_more_records(data, self._position, self.path)
-            else:
-                records, good = read_records(data, self.path)
-            if records:
-                self.has_more = len(data) >= self._max_bytes
-                self._position += good
-                return records
-            more = file.read(self._max_bytes)  # a record can be larger than a piece
+        records, good = self._records_in(data)
+        while not records and (rest := self._missing(data)):  # a record can be larger than a piece
+            more = file.read(rest)
             if not more:
-                return []
+                break
             data += more
+            records, good = self._records_in(data)
+        if records:
+            self._check.add(records)
+            self.has_more = len(data) >= self._max_bytes
+            self._position += good
+        return records
+
+    def _records_in(self, data: bytes) -> tuple[list[Record], int]:
+        if self._position:
+            return read_more_records(data, self._position, self.path)
+        return read_records(data, self.path)
+
+    def _missing(self, data: bytes) -> int:
+        """The bytes that are missing of the first record in `data`, at least to know its size."""
+        start = 0 if self._position else len(MAGIC)
+        end = frame_end(data, start)
+        if end is None:
+            return max(0, start + FRAME.size - len(data))
+        if end - start > LARGEST_RECORD_SHOWN:
+            raise FileError(
+                f"checkpoint {str(self.path)!r} has a record of {end - start:,} bytes, but the page reads at most "
+                f"{LARGEST_RECORD_SHOWN:,}",
+                argument="checkpoint",
+            )
+        return max(0, end - len(data))
 
 
 class WatchedRun:
@@ -135,8 +170,8 @@ class WatchedRun:
                         self._read()
                     while self._unprocessed and time.monotonic() < deadline:
                         self._process(self._unprocessed.popleft())
-            except FileError as error:
-                self.error = str(error)
+            except Exception as error:
+                self._fail(error)
             self._last_read = time.monotonic()
 
     @property
@@ -162,10 +197,29 @@ class WatchedRun:
                 self._read()
                 return
             self._replay.add(record)
+        if isinstance(record, Header):
+            _check_size(record)
         self.state.add(record)
         if self._wants_replay and isinstance(record, Header):
             self._replay = Replay(record, tolerates_loss=self._tolerates_loss)
             threading.Thread(target=self._simulate_baseline, args=(record, self.version), daemon=True).start()
+
+    def fail(self, error: Exception) -> None:
+        """Show the run as unreadable because of this error, so that the other runs can be shown."""
+        with self.lock:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if isinstance(error, CollabtopError):
+            self.error = str(error)
+        else:  # a defect of the page
+            _log.exception("log %r cannot be shown", str(self.path), exc_info=error)
+            self.error = f"checkpoint {str(self.path)!r} cannot be shown ({type(error).__name__}: {error})"
+        if self._replay is not None:
+            self._replay.close()
+        self.state, self._replay, self.baseline = LogState(), None, None
+        self._unprocessed.clear()
+        self._follower.has_more = False
 
     def _restart(self, *, replay: bool, rewind: bool = True) -> None:
         if self._replay is not None:
@@ -237,6 +291,15 @@ class WatchedRun:
         return Result(header, replay.outcome(), observe=lambda: observed, failures=failures)
 
 
+def _check_size(header: Header) -> None:
+    for name, count, most in (
+        ("candidates", header.n, MAX_ARMS_SHOWN),
+        ("agents", header.agents, MAX_AGENTS_SHOWN),
+    ):
+        if count > most:
+            raise FileError(f"the run has {count:,} {name}, but the page shows runs with at most {most:,}")
+
+
 class Runs:
     """The logs to show: files, and all `*.ctlog` files in folders, including those that are added later.
 
@@ -266,6 +329,9 @@ class Runs:
         """All runs that exist now, by source and file name."""
         with self._lock:
             paths = list(dict.fromkeys(path for source in self._sources for path in self._logs(source)))
+            if len(paths) > MAX_RUNS_SHOWN:
+                latest = set(sorted(paths, key=_changed_at, reverse=True)[:MAX_RUNS_SHOWN])
+                paths = [path for path in paths if path in latest]
             for deleted in self._runs.keys() - set(paths):
                 del self._runs[deleted]
             for path in paths:
@@ -285,3 +351,10 @@ class Runs:
 
     def _logs(self, source: Path) -> list[Path]:
         return sorted(source.glob("*.ctlog")) if source.is_dir() else [source]
+
+
+def _changed_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

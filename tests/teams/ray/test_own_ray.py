@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import collabtop as ct
+from collabtop.teams.ray import cluster
 
 SCRIPT = """
 import os, sys, time
@@ -53,6 +58,40 @@ ray.shutdown()
 
 HANGING = """
 ct.identify([0.5, 0.9], 1, pull=score, agents=2, horizon=40, seed=1, team=ct.RayTeam(hosts=1))
+"""
+
+
+HARMED = """
+import threading
+from pathlib import Path
+
+def slow(mean, rng):
+    time.sleep(0.05)
+    return rng.random() < mean
+
+def harm(event, hit=[]):
+    if type(event).__name__ == "PullsMade" and not hit:
+        hit.append(event)
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                session = int((path / "stat").read_text().rpartition(")")[2].split()[3])
+                program = (path / "cmdline").read_bytes().partition(bytes(1))[0]
+            except OSError:
+                continue
+            if session == os.getpid() and program.endswith(b"/" + PROGRAM):
+                os.kill(int(path.name), SIGNAL)
+
+def run(**more):
+    asked = {"agents": 4, "horizon": HORIZON, "seed": 1}
+    return ct.identify([0.2, 0.9, 0.5], 1, pull=slow, **asked, **more)
+
+began = time.monotonic()
+try:
+    result = run(team=ct.RayTeam(hosts=2, silence=8), on_event=harm)
+    print(result == run())
+except ct.AgentLostError as error:
+    print(error)
+print([thread.name for thread in threading.enumerate()], flush=True)
 """
 
 
@@ -142,6 +181,76 @@ def test_after_an_interrupt_nothing_is_left(home, temporary):
     assert err.strip().endswith("KeyboardInterrupt")
     assert process.returncode == -signal.SIGINT
     check_nothing_is_left(process, home, temporary)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "program", ["gcs_server", pytest.param("raylet", marks=pytest.mark.long)], ids=["frozen GCS", "frozen raylet"]
+)
+def test_a_frozen_ray_delays_the_end_of_the_run_by_a_few_seconds_and_nothing_is_left(home, temporary, program):
+    settings = f"\nPROGRAM, SIGNAL, HORIZON = {program.encode()!r}, signal.SIGSTOP, 30\n"
+    process = started("import signal" + settings + HARMED, home, temporary)
+    out, err = process.communicate(timeout=150)
+    assert out.splitlines()[1:] == ["True", "['MainThread']"]
+    assert (err, process.returncode) == ("", 0)
+    check_nothing_is_left(process, home, temporary)
+
+
+@pytest.mark.slow
+def test_a_killed_gcs_is_an_error_that_python_sees_and_nothing_is_left(home, temporary):
+    settings = "import signal\nPROGRAM, SIGNAL, HORIZON = b'gcs_server', signal.SIGKILL, 2000\n"
+    process = started(settings + HARMED, home, temporary)
+    out, _ = process.communicate(timeout=150)
+    assert re.fullmatch(
+        r"all agents are lost: process \d+ of Ray has ended. With a checkpoint, resume\(\) continues the run",
+        out.splitlines()[1],
+    )
+    check_nothing_is_left(process, home, temporary)
+
+
+def test_a_shutdown_that_does_not_return_is_ended_or_abandoned_at_the_deadline(monkeypatch):
+    monkeypatch.setattr(cluster, "SECONDS_TO_LEAVE", 0.2)
+    monkeypatch.setattr(cluster, "_abandoned", False)
+    killed, never = threading.Event(), threading.Event()
+    cluster._leave(SimpleNamespace(shutdown=killed.wait), killed.set)
+    assert not cluster._abandoned
+    cluster._leave(SimpleNamespace(shutdown=lambda: 1 / 0))
+    assert not cluster._abandoned
+    began = time.monotonic()
+    cluster._leave(SimpleNamespace(shutdown=never.wait))
+    assert time.monotonic() - began < 5
+    with pytest.raises(ct.CollabtopError, match="Ray did not shut down in this process"):
+        ct.identify(ct.BernoulliArms([0.9, 0.1]), 1, agents=2, horizon=40, team="ray")
+    never.set()
+
+
+def test_a_placement_group_that_is_not_removed_is_left_at_the_deadline(monkeypatch):
+    monkeypatch.setattr(cluster, "SECONDS_TO_LEAVE", 0.2)
+    never = threading.Event()
+    group = SimpleNamespace(wait=lambda timeout_seconds: True)
+    util = SimpleNamespace(placement_group=lambda *_, **__: group, remove_placement_group=lambda _: never.wait())
+    monkeypatch.setattr(cluster, "import_module", lambda name: util)
+    began = time.monotonic()
+    joined = cluster.Cluster(SimpleNamespace(is_initialized=lambda: True), is_ours=False)
+    with cluster.reserved(joined, 2, {"CPU": 1}, 1.0) as reserved:
+        assert reserved is group
+    assert time.monotonic() - began < 5
+    never.set()
+
+
+def test_a_gcs_that_cannot_be_reached_for_long_is_a_loss(monkeypatch):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+    context = SimpleNamespace(gcs_address=address)
+    joined = cluster.Cluster(SimpleNamespace(get_runtime_context=lambda: context), is_ours=False)
+    assert joined.loss() is None  # it may be restarting
+    monkeypatch.setattr(cluster, "SECONDS_WITHOUT_GCS", 0.0)
+    assert joined.loss().startswith(f"the GCS of Ray at {address} is unreachable (")
+    with socket.create_server(("127.0.0.1", 0)) as open_port:
+        context.gcs_address = f"127.0.0.1:{open_port.getsockname()[1]}"
+        assert joined.loss() is None
+    assert joined.unreachable_since is None
 
 
 def test_without_the_extra_one_line_states_what_to_install(monkeypatch, tmp_path):

@@ -1,23 +1,26 @@
 """Connects to a Ray cluster, or starts one on this machine and shuts it down afterwards."""
 
+import atexit
 import contextlib
 import logging
 import os
 import secrets
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 import threading
+import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from collabtop.errors import InputError
+from collabtop.errors import CollabtopError, InputError
 from collabtop.validation import require, wrong_value
 
 _OBJECT_STORE = 100 << 20
@@ -26,17 +29,43 @@ _OBJECT_STORE = 100 << 20
 _MAX_TEMP_PATH = 107 - 85
 """The longest allowed path of the temporary folder: the kernel limits the length of socket paths in it."""
 
+SECONDS_TO_LEAVE = 10.0
+"""How long Ray may take to remove a placement group or to shut down: without its GCS it would wait forever."""
+
 _TOKEN = secrets.token_hex(32)
 """The token of a private Ray; held only by this process and its children, never in a file."""
 
 
-class Cluster(msgspec.Struct, frozen=True):
+SECONDS_WITHOUT_GCS = 15.0
+"""How long the GCS of a cluster may be unreachable: after a minute, Ray ends this process without an error."""
+
+
+class Cluster(msgspec.Struct):
     """A connection to Ray."""
 
     ray: Any
     """The package."""
     is_ours: bool
     """Whether this process started it."""
+    processes: Sequence[int] = ()
+    """The GCS and the raylet, if this process started them."""
+    unreachable_since: float | None = None
+
+    def loss(self) -> str | None:
+        """Why this Ray cannot be used any more, or None if it can."""
+        if self.is_ours:
+            ended = (number for number in self.processes if _process(number) is None)
+            return next((f"process {number} of Ray has ended" for number in ended), None)
+        address = self.ray.get_runtime_context().gcs_address
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=2.0).close()
+            self.unreachable_since = None
+        except OSError as error:
+            self.unreachable_since = self.unreachable_since or time.monotonic()
+            if time.monotonic() - self.unreachable_since > SECONDS_WITHOUT_GCS:
+                return f"the GCS of Ray at {address} is unreachable ({error})"
+        return None
 
 
 def require_ray() -> None:
@@ -69,19 +98,111 @@ def joined_cluster(address: str | None, cpus: float) -> Iterator[Cluster]:
     least `cpus` CPUs is started, and shut down at the end.
     """
     ray = import_ray()
+    if _abandoned:
+        raise CollabtopError("Ray did not shut down in this process because its GCS was lost: use a new process")
     if ray.is_initialized():
         _check_address(ray, address)
         yield Cluster(ray, is_ours=False)
     elif (address := address or os.environ.get("RAY_ADDRESS")) not in (None, "", "local"):
         with _restored_handlers(), contextlib.ExitStack() as stack:
             _join(ray, address)
-            stack.callback(ray.shutdown)
+            stack.callback(_leave, ray)
             yield Cluster(ray, is_ours=False)
     else:
         with _restored_handlers(), _private_folder() as folder, contextlib.ExitStack() as stack:
-            stack.callback(ray.shutdown)  # also if Ctrl-C arrives while it starts
+            stack.callback(_shut_down, ray, folder)  # also if Ctrl-C arrives while it starts
             _start(ray, folder, cpus)
-            yield Cluster(ray, is_ours=True)
+            yield Cluster(ray, is_ours=True, processes=_servers(folder))
+
+
+def _in_thread(call: Callable[[], object]) -> threading.Thread:
+    """Start a call that cannot be interrupted, in a thread that can be abandoned; its errors are ignored."""
+
+    def attempt() -> None:
+        with contextlib.suppress(Exception):
+            call()
+
+    thread = threading.Thread(target=attempt, name="collabtop leaves Ray", daemon=True)
+    thread.start()
+    return thread
+
+
+def _shut_down(ray: Any, folder: Path) -> None:
+    """Shut down a private Ray; processes that do not respond are killed."""
+    family = _family(folder)
+    try:
+        _leave(ray, lambda: _kill(family | _family(folder)))
+    finally:
+        _kill(family | _family(folder))
+
+
+def _leave(ray: Any, kill: Callable[[], None] = lambda: None) -> None:
+    """Shut down or disconnect from Ray. If it does not respond, this process cannot use Ray again."""
+    global _abandoned
+    thread = _in_thread(ray.shutdown)
+    thread.join(SECONDS_TO_LEAVE)
+    if thread.is_alive():
+        kill()
+        thread.join(SECONDS_TO_LEAVE)
+    if thread.is_alive():
+        _abandoned = True
+        atexit.unregister(ray.shutdown)  # it would wait again
+
+
+_abandoned = False
+"""Whether Ray did not shut down in this process."""
+
+
+class _Process(NamedTuple):
+    """A running process, as far as the system tells."""
+
+    number: int
+    parent: int
+    started: str
+    """When it was started: its number may be used again later."""
+    arguments: bytes
+
+
+def _process(number: int) -> _Process | None:
+    """A running process; None if it has ended, or if this system does not list processes."""
+    try:
+        fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+        arguments = Path(f"/proc/{number}/cmdline").read_bytes()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else _Process(number, int(fields[1]), fields[19], arguments)
+
+
+def _family(folder: Path) -> set[_Process]:
+    """The processes of the private Ray whose files are in this folder, and their children, which name no folder."""
+    numbers = [int(path.name) for path in Path("/proc").glob("[0-9]*")]
+    others = {process for number in numbers if (process := _process(number)) is not None}
+    family: set[_Process] = set()
+    new = {process for process in others if os.fsencode(folder) in process.arguments}
+    while new:
+        family |= new
+        parents = {process.number for process in new}
+        new = {process for process in others - family if process.parent in parents}
+    return family
+
+
+def _servers(folder: Path) -> list[int]:
+    """The GCS and the raylet of the private Ray whose files are in this folder."""
+    programs = {process.number: process.arguments.partition(b"\0")[0] for process in _family(folder)}
+    return [number for number, program in programs.items() if program.endswith((b"/gcs_server", b"/raylet"))]
+
+
+def _kill(processes: set[_Process]) -> None:
+    """Kill processes, and wait until they are gone."""
+    deadline = time.monotonic() + SECONDS_TO_LEAVE
+    while time.monotonic() < deadline:
+        alive = [old for old in processes if (now := _process(old.number)) is not None and now.started == old.started]
+        if not alive:
+            break
+        for process in alive:
+            with contextlib.suppress(OSError):
+                os.kill(process.number, signal.SIGKILL)
+        time.sleep(0.05)
 
 
 def _check_address(ray: Any, address: str | None) -> None:
@@ -182,9 +303,8 @@ def reserved(cluster: Cluster, hosts: int, resources: Mapping[str, float], timeo
             )
         yield group
     finally:
-        if ray.is_initialized():  # otherwise the group is gone, and the call would start a new Ray
-            with contextlib.suppress(Exception):
-                util.remove_placement_group(group)
+        if ray.is_initialized() and not cluster.is_ours:  # a private Ray ends with its groups
+            _in_thread(lambda: util.remove_placement_group(group)).join(SECONDS_TO_LEAVE)
 
 
 def _amounts(resources: Mapping[str, float]) -> dict[str, float]:

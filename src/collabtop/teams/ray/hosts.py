@@ -26,6 +26,9 @@ HostMessage = host_messages.AgentsRestored | host_messages.Answers | host_messag
 _GRACE = 1.0
 """Seconds that current pulls get to finish when the run is stopped."""
 
+_SECONDS_BETWEEN_CHECKS = 1.0
+"""Seconds between two checks whether Ray itself is alive."""
+
 
 class HostTimeouts(msgspec.Struct, frozen=True):
     """Timeouts and limits for hosts."""
@@ -96,12 +99,14 @@ class HostPool:
         timeouts: HostTimeouts,
         transport: TransportStats,
         *,
+        cluster_loss: Callable[[], str | None],
         is_ours: bool,
         note_status: Callable[[Iterable[int], AgentState], None],
     ) -> None:
         self._ray, self._hosts, self._start_another = ray, list(hosts), start_another
         self._history, self._reports, self._timeouts, self._transport = history, reports, timeouts, transport
-        self._is_ours = is_ours
+        self._is_ours, self._cluster_loss = is_ours, cluster_loss
+        self._cluster_checked = monotonic()
         self._note_status = note_status
         self._away: set[int] = set()  # agents of lost hosts that are not rebuilt yet
         self._replies: dict[int, SealedReply] = {}
@@ -176,6 +181,7 @@ class HostPool:
     def _poll(self) -> None:
         pending = [ref for host in self._hosts for ref in host.pending()]
         ready, _ = self._ray.wait(pending, num_returns=1, timeout=self._timeouts.heartbeat)
+        self._check_cluster()
         if ready and len(pending) > 1:
             ready, _ = self._ray.wait(pending, num_returns=len(pending), timeout=0)
         for host in list(self._hosts):
@@ -184,6 +190,19 @@ class HostPool:
                 self._check_heartbeat(host)
             except _HostLost as reason:
                 self._replace(host, str(reason))
+
+    def _check_cluster(self) -> None:
+        if monotonic() - self._cluster_checked < _SECONDS_BETWEEN_CHECKS:
+            return
+        loss = self._cluster_loss()
+        self._cluster_checked = monotonic()
+        if loss is not None:
+            host = self._hosts[0]
+            raise AgentLostError(
+                f"all agents are lost: {loss}. With a checkpoint, resume() continues the run",
+                min(host.agents, default=0),
+                host.node,
+            )
 
     def _receive(self, host: Host, ready: list[Any]) -> None:
         for ref in [ref for ref in host.pending() if ref in ready]:

@@ -117,6 +117,7 @@ class RayTeam(Team):
             reports,
             self._timeouts,
             self._stats,
+            cluster_loss=cluster.loss,
             is_ours=cluster.is_ours,
             note_status=recorder.note_status,
         )

@@ -166,15 +166,17 @@ _LAST, _MORE = b"\0", b"\1"
 
 SMALL = 1 << 14
 """The most bytes of a frame during the handshake."""
+BYTES_PER_ARM = 64
+"""The bytes that a frame may have for each arm of the run besides: enough for four arrays of n numbers."""
 
 
 def largest_frame(n: int) -> int:
-    """The most bytes of a frame in a run with n arms: enough for four arrays of n numbers.
+    """The most bytes of a frame in a run with n arms.
 
     >>> largest_frame(588) < 60_000
     True
     """
-    return SMALL + 64 * n
+    return SMALL + BYTES_PER_ARM * n
 
 
 def pieces(data: bytes) -> Iterator[bytes]:
