@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import collabtop as ct
 from collabtop.cli.application import app
 from collabtop.runlog.file import LARGEST_LOG, RunLog, read_log
-from collabtop.runlog.format import _FRAME, LARGEST_RECORD, MAGIC, MAX_AGENTS, MAX_ARMS, MAX_HORIZON
+from collabtop.runlog.format import FRAME, LARGEST_RECORD, MAGIC, MAX_AGENTS, MAX_ARMS, MAX_HORIZON
 from collabtop.runlog.log_state import LogState
 from collabtop.watch import server
 from collabtop.watch.views import summary
@@ -140,7 +140,7 @@ def test_a_record_that_no_reader_would_accept_is_not_written(tmp_path, monkeypat
 def test_a_record_or_log_that_is_too_large_is_not_read(tmp_path):
     path = tmp_path / "run.ctlog"
     size = LARGEST_RECORD + 1
-    start = _FRAME.pack(size, zlib.crc32(size.to_bytes(4, "little")), 0)
+    start = FRAME.pack(size, zlib.crc32(size.to_bytes(4, "little")), 0)
     path.write_bytes(MAGIC + start + malformed.frame(msgspec.msgpack.encode({"type": "Finished", "top": [1]})))
     with pytest.raises(ct.FileError, match="damaged"):
         read_log(path)

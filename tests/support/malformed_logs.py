@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 import collabtop as ct
-from collabtop.runlog.format import _FRAME, MAGIC
+from collabtop.runlog.format import FRAME, MAGIC
 
 Plain = dict[str, Any]
 NASTY = [
@@ -71,7 +71,7 @@ def bodies(data: bytes) -> list[bytes]:
     start, found = len(MAGIC), []
     while start < len(data):
         size = int.from_bytes(data[start : start + 4], "little")
-        start += _FRAME.size + size
+        start += FRAME.size + size
         found.append(data[start - size : start])
     return found
 
@@ -84,7 +84,7 @@ def plain_records(path: Path) -> list[Plain]:
 def frame(body: bytes) -> bytes:
     """A record with the right checksums."""
     size = len(body).to_bytes(4, "little")
-    return _FRAME.pack(len(body), zlib.crc32(size), zlib.crc32(body)) + body
+    return FRAME.pack(len(body), zlib.crc32(size), zlib.crc32(body)) + body
 
 
 def write_plain(path: Path, records: list[Any]) -> Path:

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 import collabtop as ct
-from collabtop.runlog.format import _FRAME, MAGIC, Header
+from collabtop.runlog.format import FRAME, MAGIC, Header
 from collabtop.watch import replay, watched_runs
 from collabtop.watch.baselines import baseline_of
 from collabtop.watch.watched_runs import LogFollower, Runs
@@ -40,7 +40,7 @@ def folder(tmp_path):
 
 def sparse_record(path, size):
     """A log whose only record states this size, and consists of a hole in the file."""
-    frame = _FRAME.pack(size, zlib.crc32(size.to_bytes(4, "little")), 0)
+    frame = FRAME.pack(size, zlib.crc32(size.to_bytes(4, "little")), 0)
     path.write_bytes(MAGIC + frame)
     os.truncate(path, len(MAGIC) + len(frame) + size)
 
