@@ -9,7 +9,7 @@ often enough for a rate between 0 and 1.
 
 Each setting is compared with Fisher's exact test, corrected for the number of settings (Holm): with equal rates, some
 setting differs with probability 1% at most. Small differences that all point to a fault add up in a second test, of the
-sum of squared z (also 1%). The program fails if either finds a difference. Takes about ten minutes.
+sum of squared z (also 1%). The program fails if either finds a difference. Takes about 15 minutes.
 """
 
 from __future__ import annotations

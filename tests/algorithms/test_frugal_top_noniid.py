@@ -82,12 +82,12 @@ def test_coarse_means_do_not_make_it_wrong_more_often():
 
 
 def test_means_near_one_among_many_near_one_half_are_rounded_no_more_than_their_noise_allows():
-    # The noise of the arms at .5 says nothing about that of the best four. Exact means have an error of .055 here. A
-    # common scale for all arms and rounds had .2; false alarm 1e-5 (one-sided, 4.2 standard deviations at .06).
+    # The noise of the arms at .5 says nothing about that of the best four. Exact means have an error of .061 here, and
+    # rounded ones of .069. One scale for all arms and rounds had .181. False alarm 2e-5.
     means = np.array([0.998] + [0.9965] * 3 + [0.5] * 36)
-    arms, runs = ct.HeterogeneousArms(np.tile(means[:, np.newaxis], (1, 4))), 300
+    arms, runs = ct.HeterogeneousArms(np.tile(means[:, np.newaxis], (1, 4))), 400
     wrong = sum(run(20_000, m=1, seed=seed, arms=arms)[0].top != [0] for seed in range(runs))
-    assert wrong / runs < 0.118
+    assert wrong / runs < 0.122
 
 
 EASY = {
