@@ -81,6 +81,7 @@ def test_coarse_means_do_not_make_it_wrong_more_often():
     assert coarse.error < exact.error + 4 * spread  # a false alarm in 30,000
 
 
+@pytest.mark.slow
 def test_means_near_one_among_many_near_one_half_are_rounded_no_more_than_their_noise_allows():
     # The noise of the arms at .5 says nothing about that of the best four. Exact means have an error of .061 here, and
     # rounded ones of .069. One scale for all arms and rounds had .181. False alarm 2e-5.
