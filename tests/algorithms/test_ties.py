@@ -1,6 +1,7 @@
 """Ties cost no more accuracy than they must: both rankings of a round use one random perturbation of the means.
 
 Statistical tests have fixed seeds; the comments give the probability that a correct program fails with other seeds.
+The expected rates are those of `tests/support/naive.py` and of the package, which agree, over 6,500 runs.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ def share_with_a_bad_arm(arms, at_least, algorithm, horizon, runs):
 @pytest.mark.parametrize(
     ("algorithm", "most", "runs"),
     [
-        ("kzz", 0.19, 600),  # .135 expected, .247 with rounding in the gaps; false alarm 5e-5
-        ("kzz-balanced", 0.19, 600),
-        ("frugal-top", 0.31, 300),  # .21 expected, .41 with rounding in the gaps; false alarm 1e-5
+        ("kzz", 0.197, 1_000),  # .150 expected, .247 with rounding in the gaps; false alarm 2e-5
+        pytest.param("kzz-balanced", 0.197, 1_000, marks=pytest.mark.slow),
+        ("frugal-top", 0.31, 300),  # .22 expected, .41 with rounding in the gaps; false alarm 1e-4
     ],
 )
 def test_equal_gaps_in_short_runs_do_not_double_the_error(algorithm, most, runs):
@@ -42,7 +43,7 @@ def test_equal_gaps_in_short_runs_do_not_double_the_error(algorithm, most, runs)
 
 @pytest.mark.slow
 def test_click_rates_that_tie_at_a_few_clicks_are_ranked_as_well_as_by_the_reference():
-    # .537 expected, .605 with rounding in the gaps; false alarm 1e-4
+    # .538 expected, .605 with rounding in the gaps; false alarm 2e-4
     assert share_with_a_bad_arm(CLICK_RATES, 0.01, "kzz", horizon=8_000, runs=3_000) < 0.571
 
 

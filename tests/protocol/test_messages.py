@@ -182,10 +182,10 @@ def encoded(kind, **fields):
         encoded("Held", size=3, colour=4),
         encoded("PullOpen", survived=msgspec.msgpack.Ext(3, b"\xff\xff\xff\x7f\x01"), times=1, coarseness=0.0),
         encoded("PullOpen", survived=msgspec.msgpack.Ext(3, b"\x01"), times=1, coarseness=0.0),
-        encoded("CoarseMeans", steps=1, packed={"count": 2**40, "width": 1, "data": b"\1"}, exact=None),
-        encoded("CoarseMeans", steps=1, packed={"count": 8, "width": 0, "data": b""}, exact=None),
-        encoded("CoarseMeans", steps=1, packed={"count": -8, "width": 1, "data": b""}, exact=None),
-        encoded("CoarseMeans", steps=1, packed={"count": 1, "width": 64, "data": bytes(8)}, exact=None),
+        encoded("CoarseMeans", steps=1, arcsine=False, packed={"count": 2**40, "width": 1, "data": b"\1"}, exact=None),
+        encoded("CoarseMeans", steps=1, arcsine=False, packed={"count": 8, "width": 0, "data": b""}, exact=None),
+        encoded("CoarseMeans", steps=1, arcsine=False, packed={"count": -8, "width": 1, "data": b""}, exact=None),
+        encoded("CoarseMeans", steps=1, arcsine=False, packed={"count": 1, "width": 64, "data": bytes(8)}, exact=None),
     ],
 )
 def test_invalid_numbers_and_wrong_sizes_are_rejected_before_anything_is_unpacked(data):

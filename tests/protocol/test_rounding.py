@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as npst
 from collabtop.problem import Problem
 from collabtop.protocol import ledger, wire
 from collabtop.protocol.agent import Agent
-from collabtop.protocol.messages import CoarseMeans, PullOpen, Request
+from collabtop.protocol.messages import CoarseMeans, PullOpen, Request, arcsine_levels
 from collabtop.protocol.packing import Packed
 from collabtop.protocol.rounding import NoiseGauge, coarse_means
 from collabtop.protocol.setup import Setup
@@ -26,8 +26,8 @@ OPEN = st.builds(
     PullOpen, survived=st.one_of(st.none(), flags), times=st.integers(1, 2**31 - 1), coarseness=st.just(0.05)
 )
 MEANS = st.one_of(
-    st.builds(CoarseMeans, steps=st.just(1000), packed=packs, exact=st.none()),
-    st.builds(CoarseMeans, steps=st.just(0), packed=st.none(), exact=reals),
+    st.builds(CoarseMeans, steps=st.just(1000), arcsine=st.booleans(), packed=packs, exact=st.none()),
+    st.builds(CoarseMeans, steps=st.just(0), arcsine=st.just(False), packed=st.none(), exact=reals),
 )
 
 
@@ -57,51 +57,73 @@ def test_two_independent_counts_of_their_words_agree(message):
 def test_a_bitmap_is_a_bit_a_flag_and_a_coarse_mean_as_many_bits_as_its_steps_need():
     question = PullOpen(np.array([True, False, True]), 5, 0.05, free=("times", "coarseness"))
     assert ledger.cost(question) == (3, 3)
-    answer = CoarseMeans(1000, Packed.of(np.array([1, 2]), 1000), None)
-    assert ledger.cost(answer) == (1 + 2, 32 + 2 * 10)
+    answer = CoarseMeans(1000, True, Packed.of(np.array([1, 2]), 1000), None)
+    assert ledger.cost(answer) == (1 + 1 + 2, 32 + 1 + 2 * 10)
 
 
 @given(
     mean=st.floats(0, 1),
     times=st.integers(1, 10**6),
-    variance=st.floats(1e-6, 1),
+    noise=st.floats(1e-6, 1),
     coarseness=st.floats(0.001, 0.5),
 )
-def test_rounding_moves_a_mean_by_less_than_a_step_and_a_step_is_no_more_than_its_noise_allows(
-    mean, times, variance, coarseness
-):
-    rng = np.random.default_rng(1)
+def test_rounding_adds_at_most_the_stated_share_to_the_sampling_variance_of_every_mean(mean, times, noise, coarseness):
     sums = np.array([mean * times])
-    rounded = coarse_means(sums, times, variance, coarseness, rng)
-    assert abs(rounded.means()[0] - mean) < 1 / rounded.steps + 1e-9
-    by_count = not (sums % 1).any() and rounded.steps == times
-    assert by_count or 1 / (4 * rounded.steps**2) <= coarseness * min(variance, 0.25) / times * (1 + 1e-9)
+    rounded = coarse_means(sums, times, noise, coarseness, np.random.default_rng(1))
+    if not rounded.arcsine:  # whole numbers of successes, without rounding
+        assert rounded.means()[0] == pytest.approx(mean, abs=1e-12)
+        return
+    # The two levels around the mean, and the variance of a choice between them that is right on average.
+    levels = arcsine_levels(np.arange(rounded.steps + 1), rounded.steps)
+    above = min(max(1, int(levels.searchsorted(mean))), rounded.steps)
+    low, high = levels[above - 1], levels[above]
+    assert rounded.means()[0] in (low, high) or rounded.means()[0] == pytest.approx(mean, abs=1e-9)
+    assert (mean - low) * (high - mean) <= coarseness * noise * mean * (1 - mean) / times * (1 + 1e-9) + 1e-15
+    assert (high - low) ** 2 <= coarseness / times * (1 + 1e-9)  # what the proof of the error bound uses
 
 
-@pytest.mark.parametrize("mean", [0.0, 0.1234, 0.5, 0.98765, 1.0])
+@pytest.mark.parametrize("mean", [0.0, 0.0004, 0.1234, 0.5, 0.98765, 1.0])
 def test_rounding_is_right_on_average(mean):
     rng = np.random.default_rng(2)
     many = 100_000
-    rounded = coarse_means(np.full(many, mean * 997.0), 997, 0.2, 0.5, rng)
-    spread = 0.5 / rounded.steps / math.sqrt(many)
-    assert rounded.means().mean() == pytest.approx(mean, abs=5 * spread + 1e-12)  # one false alarm in a million
+    rounded = coarse_means(np.full(many, mean * 997.0) + 1e-7 * (mean == 0), 997, 1.0, 0.5, rng)
+    assert rounded.arcsine or mean == 1
+    spread = rounded.means().std() / math.sqrt(many)
+    assert rounded.means().mean() == pytest.approx(mean, abs=5 * spread + 1e-9)  # one false alarm in a million
 
 
 @given(successes=st.lists(st.integers(0, 30), min_size=1, max_size=20))
 def test_counts_of_few_pulls_are_sent_exactly(successes):
-    rounded = coarse_means(np.array(successes, float), 30, 0.2, 0.05, np.random.default_rng(1))
+    rounded = coarse_means(np.array(successes, float), 30, 1.0, 0.05, np.random.default_rng(1))
     assert rounded.steps == 30
     assert np.rint(rounded.means() * 30).tolist() == successes
 
 
-def test_the_gauge_finds_the_variance_of_a_reward():
-    rng, gauge = np.random.default_rng(3), NoiseGauge()
-    assert gauge.variance is None
+@pytest.mark.parametrize("noise", [1.0, 0.2])
+def test_the_gauge_finds_the_noise_of_rewards_whatever_their_means(noise):
+    # Beta rewards with concentration c have a share of 1 / (1 + c) of the variance of 0/1 rewards.
+    rng, gauge = np.random.default_rng(3), NoiseGauge(4_000)
+    means = rng.uniform(0.01, 0.99, 4_000)
+    assert gauge.noise is None
     for times in (10, 31):
         first, second = times // 2, times - times // 2
-        sums = [rng.binomial(half, 0.3, 4_000).astype(float) for half in (first, second)]
+        sums = []
+        for half in (first, second):
+            if noise == 1:
+                sums.append(rng.binomial(half, means).astype(float))
+            else:
+                sums.append(rng.beta(4 * means, 4 * (1 - means), (half, 4_000)).sum(axis=0))
         gauge.add(sums[0], first, sums[1], second)
-    assert gauge.variance == pytest.approx(0.21, rel=0.06)  # 0.21 sqrt(2 / 8,000) is 1.6%
+    # With few pulls, mean (1 - mean) of the sample is a few percent smaller than that of the arm.
+    assert gauge.noise == pytest.approx(noise, rel=0.1)
+
+
+def test_arms_that_are_no_longer_open_do_not_count_for_the_gauge():
+    gauge = NoiseGauge(2)
+    gauge.add(np.array([4.0, 2.0]), 4, np.array([0.0, 2.0]), 4)  # the first is noisy, the second is not
+    assert gauge.noise == 1
+    gauge.keep(np.array([False, True]))
+    assert gauge.noise == 0
 
 
 @given(levels=st.lists(st.integers(0, 1024), min_size=1, max_size=12), times=st.integers(2, 50))
@@ -123,10 +145,10 @@ def test_means_with_next_to_no_noise_are_exact_and_fit_into_a_message(noise):
     assert back.means().tolist() == (sums / 20).tolist()
 
 
-@given(variance=st.floats(0, 0.25), coarseness=st.floats(0, 1, exclude_max=True), times=st.integers(1, 2**31 - 1))
-def test_any_variance_and_coarseness_give_a_valid_message(variance, coarseness, times):
-    rounded = coarse_means(np.array([0.3, 0.7]) * times, times, variance, coarseness, np.random.default_rng(0))
+@given(noise=st.floats(0, 1), coarseness=st.floats(0, 1, exclude_max=True), times=st.integers(1, 2**31 - 1))
+def test_any_noise_and_coarseness_give_a_valid_message(noise, coarseness, times):
+    rounded = coarse_means(np.array([0.3, 0.7]) * times, times, noise, coarseness, np.random.default_rng(0))
     back = wire.decode(wire.encode(rounded))
     assert isinstance(back, CoarseMeans)
     error = abs(back.means() - [0.3, 0.7]).max()
-    assert error <= (1 / rounded.steps if rounded.steps else 0) + 1e-9
+    assert error <= (math.pi / 2 / rounded.steps if rounded.arcsine else 0) + 1e-9

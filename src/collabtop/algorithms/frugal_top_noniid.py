@@ -29,7 +29,7 @@ class FrugalTopNonIID(Algorithm):
     >>> arms = ct.HeterogeneousArms([[0.9, 0.1], [0.6, 0.7], [0.2, 0.2]])
     >>> result = ct.identify(arms, m=1, horizon=4_000, algorithm=ct.FrugalTopNonIID(), seed=1)
     >>> result.top, result.bits
-    ([1], 228)
+    ([1], 232)
     """
 
     name: ClassVar[str] = "frugal-top-noniid"
@@ -51,9 +51,9 @@ class FrugalTopNonIID(Algorithm):
         return [(size, new * problem.agents) for size, new in zip(plan.sizes, new_pulls(plan.pulls), strict=True)]
 
     def most_words(self, problem: Problem) -> int:
-        """From every agent one mean per open arm, and their precision; to it one flag per arm of the round before."""
+        """From every agent one mean per open arm and their scale (2); to it one flag per arm of the round before."""
         sizes = noniid_sizes(problem.n)
-        return problem.agents * (sum(size + 1 for size in sizes) + sum(sizes[:-1]))
+        return problem.agents * (sum(size + 2 for size in sizes) + sum(sizes[:-1]))
 
     def most_round_trips(self, problem: Problem) -> int:
         """One per round."""

@@ -49,7 +49,7 @@ class Agent:
         self._accepted: list[tuple[Ints, Reals]] = []
         self._open: Ints | None = None  # None: all arms
         self._open_pulls = 0  # of each open arm, by all agents
-        self._gauge = NoiseGauge()
+        self._gauge = NoiseGauge(setup.problem.n)
         self._own_limit = arms.pull_limit_of(number)
         self._own_pulls = np.zeros(0 if self._own_limit is None else arms.n, np.int64)
         self._own_sums = np.zeros(len(self._own_pulls))
@@ -125,6 +125,7 @@ class Agent:
             self._open = np.arange(self._problem.n)
         if message.survived is not None:
             self._open = self._open[message.survived]
+            self._gauge.keep(message.survived)
         start, times = self._problem.share(self.number, message.times, self._open_pulls)
         self._open_pulls += message.times * self._problem.agents
         half = times // 2
@@ -133,7 +134,7 @@ class Agent:
             second_sums = self._draw(self._open, np.array([half]), start + times - half)
             self._gauge.add(sums, times - half, second_sums, half)
             sums = sums + second_sums
-        return coarse_means(sums, times, self._gauge.variance, message.coarseness, self._draws.bulk)
+        return coarse_means(sums, times, self._gauge.noise, message.coarseness, self._draws.bulk)
 
     def _deal(self, message: msg.Deal) -> msg.Held:
         self._hand = hashing.hand(message.coefficients, self._problem.n, self._problem.agents, self.number)

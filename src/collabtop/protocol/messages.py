@@ -189,9 +189,13 @@ class PullOpen(Message, frozen=True, tag="PullOpen"):
 
 
 class CoarseMeans(Message, frozen=True, tag="CoarseMeans"):
-    """The means of the pulls just made: rounded to `steps` steps from 0 to 1 (packed), or exact if without noise."""
+    """The means of the pulls just made: rounded to `steps` steps from 0 to 1 (packed), or exact if without noise.
+
+    The steps are even, or `arcsine`: narrower near 0 and 1, where means of 0/1 rewards have less noise.
+    """
 
     steps: int
+    arcsine: bool
     packed: Packed | None
     exact: Reals | None
 
@@ -199,7 +203,18 @@ class CoarseMeans(Message, frozen=True, tag="CoarseMeans"):
         """The means, rounded or exact."""
         if self.packed is None:
             return np.empty(0) if self.exact is None else self.exact
-        return self.packed.unpack() / self.steps
+        numbers = self.packed.unpack()
+        return arcsine_levels(numbers, self.steps) if self.arcsine else numbers / self.steps
+
+
+def arcsine_levels(numbers: NDArray[np.int64] | Reals, steps: int) -> Reals:
+    """The means at these numbers of steps on the arcsine scale, on which 0/1 rewards of all means are equally noisy.
+
+    >>> arcsine_levels(np.array([0, 1, 2, 3]), steps=3).round(2)
+    array([0.  , 0.25, 0.75, 1.  ])
+    """
+    levels: Reals = np.sin(numbers * (np.pi / 2 / steps)) ** 2
+    return levels
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):

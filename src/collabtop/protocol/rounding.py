@@ -1,10 +1,10 @@
-"""Rounds means before they are sent, with a precision that matches their sampling error."""
+"""Rounds means before they are sent, each with a precision that matches its own sampling error."""
 
 import math
 
 import numpy as np
 
-from collabtop.protocol.messages import CoarseMeans, Reals
+from collabtop.protocol.messages import CoarseMeans, Flags, Ints, Reals, arcsine_levels
 from collabtop.protocol.packing import Packed
 
 _MAX_STEPS = 2**31 - 1
@@ -12,62 +12,82 @@ _MAX_STEPS = 2**31 - 1
 
 
 class NoiseGauge:
-    """Estimates the variance of a single reward from the difference between two halves of the same pulls.
+    """Estimates how noisy the rewards of the open arms are, from the difference between two halves of the same pulls.
 
-    >>> gauge = NoiseGauge()
+    >>> gauge = NoiseGauge(arms=2)
     >>> gauge.add(np.array([3.0, 1.0]), 4, np.array([1.0, 3.0]), 4)
-    >>> gauge.variance
-    0.5
+    >>> gauge.noise
+    1.0
     """
 
-    def __init__(self) -> None:
-        self._sum, self._count = 0.0, 0
+    def __init__(self, arms: int) -> None:
+        self._variances, self._limits, self._batches = np.zeros(arms), np.zeros(arms), 0
+
+    def keep(self, survived: Flags) -> None:
+        """Continue with these arms: those that are no longer open say nothing about the others."""
+        self._variances, self._limits = self._variances[survived], self._limits[survived]
 
     def add(self, first: Reals, first_times: int, second: Reals, second_times: int) -> None:
-        """Add the sums of two batches of pulls of the same arms."""
+        """Add the sums of two batches of pulls of the open arms."""
         differences = first / first_times - second / second_times
-        self._sum += float((differences**2).sum()) / (1 / first_times + 1 / second_times)
-        self._count += len(differences)
+        means = (first + second) / (first_times + second_times)
+        self._variances += differences**2 / (1 / first_times + 1 / second_times)
+        self._limits += means * (1 - means)
+        self._batches += 1
 
     @property
-    def variance(self) -> float | None:
-        """The variance of one reward, or None before the first two batches."""
-        return self._sum / self._count if self._count else None
+    def noise(self) -> float | None:
+        """The variance of a reward as a share of mean (1 - mean), its limit; None before the first two batches.
+
+        Rewards of 0 and 1 have the variance mean (1 - mean), so the share is 1 for them, whatever their mean.
+        """
+        if not self._batches:
+            return None
+        limit = float(self._limits.sum())
+        return min(1.0, float(self._variances.sum()) / limit) if limit else 0.0
 
 
 def coarse_means(
-    sums: Reals, times: int, variance: float | None, coarseness: float, rng: np.random.Generator
+    sums: Reals, times: int, noise: float | None, coarseness: float, rng: np.random.Generator
 ) -> CoarseMeans:
-    """Round means so that rounding adds at most a share `coarseness` to their sampling variance.
+    """Round means so that rounding adds at most a share `coarseness` to the sampling variance of each of them.
 
-    Rewards without noise are sent exactly; whole numbers of successes need at most `times` steps.
+    Rewards without noise are sent exactly; whole numbers of successes need at most `times` even steps.
 
     >>> rng = np.random.default_rng(0)
-    >>> coarse_means(np.array([7.0, 12.0]), 20, 0.16, 0.05, rng).steps
+    >>> coarse_means(np.array([7.0, 12.0]), 20, 1.0, 0.05, rng).steps
     20
-    >>> coarse_means(np.array([700.0, 912.0]), 1_000, 0.16, 0.05, rng).steps
+    >>> coarse_means(np.array([700.0, 912.0]), 1_000, 1.0, 0.05, rng).steps
     255
     >>> coarse_means(np.array([5.0, 2.5]), 10, 0.0, 0.05, rng)
-    CoarseMeans(steps=0, packed=None, exact=array([0.5 , 0.25]), free=())
+    CoarseMeans(steps=0, arcsine=False, packed=None, exact=array([0.5 , 0.25]), free=())
     """
     means = sums / times
-    steps = _steps(sums, times, variance, coarseness)
-    if not steps:
-        return CoarseMeans(0, None, means)
-    exact = means * steps
-    rounded = np.floor(exact + 1e-9)
-    rounded += rng.random(len(rounded)) < exact - rounded  # randomized rounding, so that it is unbiased
-    return CoarseMeans(steps, Packed.of(rounded.astype(np.int64), steps), None)
-
-
-def _steps(sums: Reals, times: int, variance: float | None, coarseness: float) -> int:
-    """The number of steps from 0 to 1, or 0 to send the exact means."""
+    steps = _arcsine_steps(times, noise, coarseness)
     are_counts = bool((np.floor(sums) == sums).all())
-    if not variance or not coarseness:
-        return times if are_counts and variance != 0 else 0
-    # Randomized rounding to steps of width w adds a variance of at most w^2 / 4; that of a reward is at most 1/4.
-    width = math.sqrt(4 * coarseness * min(variance, 0.25) / times)
-    if width < 1 / _MAX_STEPS:  # hardly any noise: steps would take as many bits as the means
-        return times if are_counts else 0
-    steps = (1 << math.ceil(1 / width).bit_length()) - 1  # as many as fit into the same number of bits
-    return min(steps, times) if are_counts else steps
+    if are_counts and (not steps or steps >= times):
+        return CoarseMeans(times, False, Packed.of(sums.astype(np.int64), times), None)
+    if not steps:
+        return CoarseMeans(0, False, None, means)
+    return CoarseMeans(steps, True, Packed.of(_rounded(means, steps, rng), steps), None)
+
+
+def _arcsine_steps(times: int, noise: float | None, coarseness: float) -> int:
+    """The number of steps on the arcsine scale, or 0 to send the means as they are."""
+    if not noise or not coarseness:
+        return 0
+    # Randomized rounding of a mean p to steps of angle a adds a variance of at most sin^2(a) p (1 - p). The sampling
+    # variance is noise p (1 - p) / times.
+    angle = math.sqrt(coarseness * noise / times)
+    if angle < 2 / _MAX_STEPS:  # hardly any noise: steps would take as many bits as the means
+        return 0
+    return (1 << math.ceil(math.pi / 2 / angle).bit_length()) - 1  # as many as fit into the same number of bits
+
+
+def _rounded(means: Reals, steps: int, rng: np.random.Generator) -> Ints:
+    """The level above or below each mean, chosen at random so that its expectation is the mean."""
+    below = np.floor(np.arcsin(np.sqrt(means)) * (2 / math.pi * steps) + 1e-9).clip(0, steps - 1)
+    low, high = arcsine_levels(below, steps), arcsine_levels(below + 1, steps)
+    chosen = below + (rng.random(len(means)) < (means - low) / (high - low))
+    rounded: Ints = chosen.astype(np.int64)
+    return rounded

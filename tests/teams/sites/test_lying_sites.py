@@ -68,7 +68,7 @@ class LyingTeam(ct.LocalTeam):
         if isinstance(answer, say.Accepted):
             return say.Accepted(self.draw(st.integers(0, 5)))
         if isinstance(answer, say.CoarseMeans):
-            return say.CoarseMeans(0, None, self.values(len(answer.means())))
+            return say.CoarseMeans(0, False, None, self.values(len(answer.means())))
         if isinstance(answer, say.Hand):
             return msgspec.structs.replace(answer, means=self.values(len(answer.means)))
         return say.Means(self.values(len(answer.means))) if isinstance(answer, say.Means) else answer

@@ -164,6 +164,9 @@ ODD = np.arange(1, N, 2)
 HAND = say.Hand(ODD, np.full(6, 0.5), np.empty(0, np.int64), np.empty(0))
 
 
+OPEN, coarse = say.PullOpen(None, 2, 0.0), say.CoarseMeans
+
+
 def changed(message, **fields):
     return msgspec.structs.replace(message, **fields)
 
@@ -190,16 +193,13 @@ def changed(message, **fields):
         (say.Pull(None, np.array([2])), say.Means(ONES[1:]), 24, "a different number of means"),
         (say.Pull(None, np.array([2])), say.Means(ONES), 25, "a different number of pulls"),
         (say.Pull(None, np.array([2])), say.Means(-ONES), 24, r"outside \[0, 1\]"),
-        (say.PullOpen(None, 2, 0.0), say.CoarseMeans(0, None, None), 24, "no means"),
-        (say.PullOpen(None, 2, 0.0), say.CoarseMeans(0, None, ONES[1:]), 24, "a different number of means"),
-        (say.PullOpen(None, 2, 0.0), say.CoarseMeans(2, Packed.of(np.full(N, 3), 3), None), 24, r"outside \[0, 1\]"),
-        (
-            say.PullOpen(None, 2, 0.0),
-            say.CoarseMeans(2, Packed.of(np.full(5, 1), 2), None),
-            24,
-            "a different number of means",
-        ),
-        (say.PullOpen(None, 2, 0.0), say.CoarseMeans(2, Packed.of(np.full(N, 1), 9), None), 24, "the wrong width"),
+        (OPEN, coarse(0, False, None, None), 24, "no means"),
+        (OPEN, coarse(0, True, None, ONES), 24, "no means"),
+        (OPEN, coarse(0, False, None, ONES[1:]), 24, "a different number of means"),
+        (OPEN, coarse(2, False, Packed.of(np.full(N, 3), 3), None), 24, r"outside \[0, 1\]"),
+        (OPEN, coarse(2, True, Packed.of(np.full(N, 3), 3), None), 24, r"outside \[0, 1\]"),
+        (OPEN, coarse(2, False, Packed.of(np.full(5, 1), 2), None), 24, "a different number of means"),
+        (OPEN, coarse(2, False, Packed.of(np.full(N, 1), 9), None), 24, "the wrong width"),
     ],
 )
 def test_an_invalid_answer_is_rejected_and_changes_nothing(state, question, answer, pulls, error):

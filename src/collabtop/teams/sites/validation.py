@@ -249,7 +249,8 @@ class PublicState:
 
     def _coarse(self, question: msg.PullOpen, answer: msg.CoarseMeans) -> None:
         if answer.packed is None:
-            _need(answer.steps == 0 and answer.exact is not None, "no means, or means in both forms")
+            is_exact = answer.steps == 0 and not answer.arcsine and answer.exact is not None
+            _need(is_exact, "no means, or means in both forms")
             means = answer.means()
             _need(len(means) == self._open, "a different number of means than arms pulled")
             _in_range(means)
@@ -257,7 +258,7 @@ class PublicState:
         _need(answer.exact is None and answer.steps >= 1, "no means, or means in both forms")
         _need(answer.packed.count == self._open, "a different number of means than arms pulled")
         _need(answer.packed.width == max(1, answer.steps.bit_length()), "numbers packed with the wrong width")
-        _in_range(answer.means())
+        _need(_within(answer.packed.unpack(), 0, answer.steps), "a mean or value outside [0, 1]")
 
 
 def _need(holds: bool, otherwise: str) -> None:

@@ -1,0 +1,347 @@
+"""A second implementation of the algorithms, to compare error rates with: plain loops, and no code of the package.
+
+It is written from the paper, its corrections (docs/errata.md) and docs/frugal-top.md, to be read and not to be fast.
+There are no agents and no messages, only what decides the answer: how often an arm is pulled before which decision.
+Rewards are 0 or 1. Successes are whole numbers, and a tie is broken by a random number that an arm gets in each round:
+a value is the pair (successes, random number), and so is the difference of two values. Pairs are compared exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+Table = Sequence[Sequence[float]]
+"""One row per arm with its mean at each agent; all means of a row are equal for IID arms."""
+Value = tuple[int, float]
+
+
+def answer(algorithm: str, table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+    """The m arms that the algorithm returns in one run."""
+    n = len(table)
+    if m == n:
+        return set(range(n))
+    if n < 2 * m:  # look for the worst n - m arms, with mirrored rewards
+        mirrored = [[1 - mean for mean in row] for row in table]
+        return set(range(n)) - answer(algorithm, mirrored, n - m, horizon, rng)
+    result = ALGORITHMS[algorithm](table, m, horizon, rng)
+    assert len(result) == m
+    return result
+
+
+class Run:
+    """The successes of each arm, the arms still open, and those accepted."""
+
+    def __init__(self, table: Table, m: int, rng: np.random.Generator) -> None:
+        self.table, self.m, self.rng = table, m, rng
+        self.successes = [0] * len(table)
+        self.open = list(range(len(table)))
+        self.accepted: set[int] = set()
+
+    def pull(self, arm: int, times: int) -> None:
+        """One agent pulls an arm; for IID arms it does not matter which."""
+        self.successes[arm] += int(self.rng.binomial(times, self.table[arm][0]))
+
+    def pull_at_every_agent(self, arm: int, times: int) -> None:
+        for mean in self.table[arm]:
+            self.successes[arm] += int(self.rng.binomial(times, mean))
+
+    def decide(self, keep: int) -> None:
+        """Keep the open arms with the smallest gaps; of the others, accept those that rank m_r or better."""
+        left = self.m - len(self.accepted)  # m_r
+        value = {arm: (self.successes[arm], self.rng.random()) for arm in self.open}
+        ranked = sorted(self.open, key=lambda arm: value[arm], reverse=True)  # sigma_r
+        best, others = ranked[:left], ranked[left:]
+        gap: dict[int, Value] = {}
+        for arm in best:
+            gap[arm] = difference(value[arm], value[others[0]])
+        for arm in others:
+            gap[arm] = difference(value[best[-1]], value[arm])
+        nearest = sorted(self.open, key=lambda arm: gap[arm])  # pi_r
+        self.accepted |= {arm for arm in nearest[keep:] if arm in best}
+        self.open = nearest[:keep]
+        self.stop_if_nothing_is_left_to_decide()
+
+    def stop_if_nothing_is_left_to_decide(self) -> None:
+        left = self.m - len(self.accepted)
+        if left == len(self.open):
+            self.accepted |= set(self.open)
+        if left in (0, len(self.open)):
+            self.open = []
+
+
+def difference(larger: Value, smaller: Value) -> Value:
+    return larger[0] - smaller[0], larger[1] - smaller[1]
+
+
+def halved(n: int) -> list[int]:
+    """n_0, ..., n_R with R = ceil(log2 n), and n_R = 0."""
+    rounds = math.ceil(math.log2(n))
+    return [n // 2**r for r in range(rounds)] + [0]
+
+
+def largest(works: Callable[[int], bool], start: int) -> int:
+    """The largest integer that works, if `start` does and all above some limit do not."""
+    step = 1
+    while works(start + step):
+        step *= 2
+    while step:
+        while works(start + step):
+            start += step
+        step //= 2
+    return start
+
+
+# -- the paper's algorithms and its baselines
+
+
+def uniform(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+    run = Run(table, m, rng)
+    for arm in run.open:
+        run.pull_at_every_agent(arm, horizon // len(table))
+    run.decide(keep=0)
+    return run.accepted
+
+
+def kzz(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+    n, agents = len(table), len(table[0])
+    sizes = [size for size in halved(n) if size > 1] + [0]
+
+    def fits(alpha: int) -> bool:
+        return sum(math.ceil(size * (alpha // size) / agents) for size in sizes[:-1]) <= horizon
+
+    alpha = largest(fits, n)
+    run = Run(table, m, rng)
+    for size, keep in pairwise(sizes):
+        for arm in run.open:
+            run.pull(arm, alpha // size)
+        if run.open:
+            run.decide(keep)
+    return run.accepted
+
+
+def collab_top_iid(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+    """Algorithms 1 to 3 with the printed T_r: it does not matter to the answer where an arm is pulled."""
+    n, agents, sizes = len(table), len(table[0]), halved(len(table))
+    totals = [0] + [horizon * agents * 2**r // (4 * n * (len(sizes) - 1)) for r in range(1, len(sizes))]
+    run = Run(table, m, rng)
+    for r in range(len(sizes) - 1):
+        for arm in run.open:
+            run.pull(arm, totals[r + 1] - totals[r])
+        if run.open:
+            run.decide(sizes[r + 1])
+    return run.accepted
+
+
+def collab_top_iid_full(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+    """The same, but the time left is divided over the rounds left; in a local round the largest hand takes longest."""
+    agents, sizes = len(table[0]), halved(len(table))
+    owner = [int(rng.integers(agents)) for _ in table]
+    run, local, time_left = Run(table, m, rng), True, horizon
+    for r in range(len(sizes) - 1):
+        if not run.open:
+            break
+        share = time_left // sum(size >= 2 for size in sizes[r:])
+        hands = [sum(owner[arm] == agent for arm in run.open) for agent in range(agents)]
+        local = local and max(hands) <= 2 * min(hands)
+        pulls = share // max(hands) if local else share * agents // len(run.open)
+        time_left -= pulls * max(hands) if local else math.ceil(len(run.open) * pulls / agents)
+        for arm in run.open:
+            run.pull(arm, pulls)
+        run.decide(sizes[r + 1])
+    return run.accepted
+
+
+def collab_top_noniid(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+    n, agents, sizes = len(table), len(table[0]), halved(len(table))
+    totals = [0] + [horizon * agents * 2**r // (2 * n * (len(sizes) - 1)) // agents for r in range(1, len(sizes))]
+    run = Run(table, m, rng)
+    for r in range(len(sizes) - 1):
+        for arm in run.open:
+            run.pull_at_every_agent(arm, totals[r + 1] - totals[r])
+        if run.open:
+            run.decide(sizes[r + 1])
+    return run.accepted
+
+
+def collab_top_noniid_full(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+    sizes, time_left = halved(len(table)), horizon
+    run = Run(table, m, rng)
+    for r in range(len(sizes) - 1):
+        if not run.open:
+            break
+        pulls = time_left // sum(size >= 2 for size in sizes[r:]) // len(run.open)
+        time_left -= pulls * len(run.open)
+        for arm in run.open:
+            run.pull_at_every_agent(arm, pulls)
+        run.decide(sizes[r + 1])
+    return run.accepted
+
+
+def sar(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+    n = len(table)
+    log_bar = 0.5 + sum(1 / i for i in range(2, n + 1))
+    run, before = Run(table, m, rng), 0
+    for phase in range(1, n):
+        total = math.ceil((horizon - n) / (log_bar * (n + 1 - phase)))
+        for arm in run.open:
+            run.pull(arm, total - before)
+        before = total
+        if run.open:
+            run.decide(keep=len(run.open) - 1 if phase < n - 1 else 0)
+    return run.accepted
+
+
+def sequential_halving(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+    rounds = math.ceil(math.log2(len(table)))
+    best = list(range(len(table)))
+    for _ in range(rounds):
+        run = Run(table, m, rng)  # every round starts from nothing
+        for arm in best:
+            run.pull(arm, horizon // (len(best) * rounds))
+        value = {arm: (run.successes[arm], rng.random()) for arm in best}
+        best = sorted(best, key=lambda arm: value[arm], reverse=True)[: math.ceil(len(best) / 2)]
+    return set(best)
+
+
+# -- frugal-top
+
+
+def weight(size: int, m: int) -> float:
+    """Pulls of an arm by the time `size` arms are open, up to a factor: the exponent rises from .85 to at most 1.5."""
+    last = min(1.5, 0.85 + 0.65 * math.log2(m) / 3)
+    # The integral of the exponent over log2(size), from 512 down; it is .85 at 512 and above, and `last` at 2.
+    down = math.log2(512 / size)
+    return float(2 ** (0.85 * down + (last - 0.85) / 8 / 2 * max(0.0, down) ** 2))
+
+
+def even_ratio(start: int, end: int, steps: int) -> list[int]:
+    """Sizes from `start` to `end` in so many steps of the same ratio, each once."""
+    sizes = [start]
+    for step in range(1, steps + 1):
+        size = max(end, round(start * (end / start) ** (step / steps)))
+        if size != sizes[-1]:
+            sizes.append(size)
+    return sizes
+
+
+def steps_of(start: int, factor: float) -> int:
+    """As many steps from `start` to 2 as have a ratio of at least `factor`."""
+    return int(math.log(start / 2) / math.log(factor)) if start > 2 else 0
+
+
+def proportional(sizes: list[int], m: int, time: Callable[[list[int]], int], horizon: int) -> list[int]:
+    """Total pulls by the end of each stage: the most in proportion to `weight` for which the time suffices."""
+
+    def totals(scale: float) -> list[int]:
+        return [math.floor(scale * weight(size, m) / weight(sizes[0], m) + 1e-9) for size in sizes]
+
+    low, high = 1.0, 2.0
+    while time(totals(high)) <= horizon:
+        high *= 2
+    while high - low > 1e-9 * low:
+        middle = (low + high) / 2
+        if time(totals(middle)) <= horizon:
+            low = middle
+        else:
+            high = middle
+    return totals(low)
+
+
+def frugal_top(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+    n, agents = len(table), len(table[0])
+    dealt = [int(arm) for arm in rng.permutation(n)]
+    hands = [dealt[agent::agents] for agent in range(agents)]
+    room = max(7, 2 * most_of_the_best(n, m, agents) + 3)
+    local = [len(hands[0])]
+    if sum(min(room, len(hand)) for hand in hands) <= n / 2:
+        while local[-1] > room:
+            local.append(max(room, min(local[-1] - 1, int(local[-1] / 1.08))))
+    alone = len(local) > 1
+    shared = shared_sizes(sum(min(room, len(hand)) for hand in hands) if alone else n, m)
+    stages = [agents * size for size in local[:-1]] + shared
+
+    def time(totals: list[int]) -> int:
+        needed, before = 0, 0
+        for stage, total in enumerate(totals):
+            if alone and stage < len(local):  # each agent pulls its own hand, and the last time before it hands over
+                needed += local[stage] * (total - before)
+            else:
+                needed += math.ceil(shared[stage - len(local) + 1] * (total - before) / agents)
+            before = total
+        return needed
+
+    totals = proportional(stages, m, time, horizon)
+    totals[-1] += (horizon - time(totals)) * agents // shared[-1]
+    run, before = Run(table, m, rng), 0
+    for size, total in zip(local[1:], totals, strict=False):
+        for k, hand in enumerate(hands):
+            for arm in hand:
+                run.pull(arm, total - before)
+            hands[k] = sorted(hand, key=lambda arm: (run.successes[arm], rng.random()), reverse=True)[:size]
+        before = total
+    run.open = [arm for hand in hands for arm in hand]
+    for total, keep in zip(totals[len(local) - 1 :], [*shared[1:], 0], strict=True):
+        for arm in run.open:
+            run.pull(arm, total - before)
+        before = total
+        if run.open:
+            run.decide(keep)
+    return run.accepted
+
+
+def most_of_the_best(n: int, m: int, agents: int) -> int:
+    """The smallest u for which some hand holds more than u of the best m with probability at most .001, by a union."""
+    hand = math.ceil(n / agents)
+
+    def more_than(u: int) -> float:
+        ways = (math.comb(m, x) * math.comb(n - m, hand - x) for x in range(u + 1, min(m, hand) + 1))
+        return agents * sum(ways) / math.comb(n, hand)
+
+    return next(u for u in range(m + 1) if more_than(u) <= 0.001)
+
+
+def shared_sizes(start: int, m: int) -> list[int]:
+    if m == 1:
+        return even_ratio(start, 2, steps_of(start, 1.75))
+    if start < 42:
+        return even_ratio(start, 2, steps_of(start, 1.4))
+    return even_ratio(start, 24, round(math.log(start / 24, 1.75)))[:-1] + even_ratio(24, 2, steps_of(24, 1.4))
+
+
+def frugal_top_noniid(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+    """With exact means: rounding is no part of the comparison."""
+    sizes = even_ratio(len(table), 2, steps_of(len(table), 1.5))
+
+    def time(totals: list[int]) -> int:
+        return sum(size * (total - before) for size, total, before in zip(sizes, totals, [0, *totals], strict=False))
+
+    totals = proportional(sizes, m, time, horizon)
+    totals[-1] += (horizon - time(totals)) // sizes[-1]
+    rounds = [(size, total) for size, total, before in zip(sizes, totals, [0, *totals], strict=False) if total > before]
+    run, before = Run(table, m, rng), 0
+    for (_, total), keep in zip(rounds, [*(size for size, _ in rounds[1:]), 0], strict=True):
+        for arm in run.open:
+            run.pull_at_every_agent(arm, total - before)
+        before = total
+        if run.open:
+            run.decide(keep)
+    return run.accepted
+
+
+ALGORITHMS: dict[str, Callable[[Table, int, int, np.random.Generator], set[int]]] = {
+    "uniform": uniform,
+    "kzz": kzz,
+    "kzz-balanced": kzz,
+    "collab-top-iid": collab_top_iid,
+    "collab-top-iid full": collab_top_iid_full,
+    "collab-top-noniid": collab_top_noniid,
+    "collab-top-noniid full": collab_top_noniid_full,
+    "sar": sar,
+    "sequential-halving": sequential_halving,
+    "frugal-top": frugal_top,
+    "frugal-top-noniid": frugal_top_noniid,
+}
