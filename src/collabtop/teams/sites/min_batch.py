@@ -15,7 +15,7 @@ from collabtop.teams.local import LocalTeam
 
 
 class SmallBatchError(ProtocolError):
-    """A request asks for a mean over `pulls` pulls, fewer than min_batch."""
+    """The answer to a request would depend on a batch of `pulls` pulls, fewer than min_batch."""
 
     def __init__(self, pulls: int, min_batch: int) -> None:
         super().__init__(f"a batch of size {pulls} was requested, but min_batch is {min_batch}")
@@ -23,9 +23,10 @@ class SmallBatchError(ProtocolError):
 
 
 def check_batch(request: Request, min_batch: int) -> None:
-    """Raise `SmallBatchError` if the answer would contain a mean over too few pulls.
+    """Raise `SmallBatchError` if the answer would depend on a batch of too few pulls.
 
-    Two successive means of an arm reveal the mean of the pulls in between, so every batch has to be large enough.
+    Two successive means of an arm reveal the mean of the pulls in between, and so do two successive decisions about
+    it, so every batch has to be large enough.
 
     >>> check_batch(Request(0, 1, (Pull(None, np.array([5])),)), min_batch=5)
     >>> check_batch(Request(0, 2, (Pull(None, np.array([4])),)), min_batch=5)
@@ -39,7 +40,7 @@ def check_batch(request: Request, min_batch: int) -> None:
 
 
 def smallest_batch(request: Request) -> int | None:
-    """The fewest new pulls behind a mean in the answer; None if there are no means of new pulls."""
+    """The fewest new pulls behind a mean or a decision in the answer; None if there are no new pulls."""
     batches: list[int] = []
     for message in request.messages:
         if isinstance(message, Pull):
@@ -47,7 +48,8 @@ def smallest_batch(request: Request) -> int | None:
         elif isinstance(message, PullOpen | PullHand):
             batches.append(message.times)
         elif isinstance(message, Prune):
-            batches.append(int(message.pulls[-1]))  # earlier stages are not reported
+            # Which arms survive a stage is decided by its pulls, so every stage counts, not only the last one.
+            batches += np.diff(message.pulls, prepend=0).tolist()
     return min((pulls for pulls in batches if pulls > 0), default=None)
 
 

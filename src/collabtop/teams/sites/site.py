@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ import msgspec
 from collabtop.arms import Arms, PullPolicy
 from collabtop.arms.event_loop import EventLoopThread
 from collabtop.arms.function import Pull, as_arms
-from collabtop.errors import FileError, InputError
+from collabtop.errors import FileError, InputError, reason
 from collabtop.teams.sites.audit import Audit
 from collabtop.teams.sites.frames import check_run_id
 from collabtop.teams.sites.team import host_and_port
@@ -46,6 +47,7 @@ def join(
     journal: str | PathLike[str] | None = None,
     audit: str | PathLike[str] | None = None,
     min_batch: int = 2,
+    secret: bytes | None = None,
     run: str = "",
     give_up: float = 3600.0,
     keepalive: float = 10.0,
@@ -65,7 +67,12 @@ def join(
         policy: what happens to pulls that fail.
         journal: a folder for rewards and answers, from which a site that was killed continues.
         audit: a file to which every message is written in readable form before it is sent.
-        min_batch: never send a mean over fewer pulls; 2 means that a single reward is never sent, 1 allows it.
+        min_batch: send nothing that depends on a batch of fewer pulls; 2 means that a single reward is never sent, 1
+            allows it.
+        secret: what this site mixes into its random draws, so that the coordinator, which chooses the seed of the run,
+            cannot know which example a pull used. Default: a random one, which the journal keeps. With the same
+            secrets and seed a run can be reproduced: use each secret for one run only. `b""` means none: the site then
+            draws what the local team would.
         run: the id of the run to take part in; default: any.
         give_up: seconds without a coordinator after which the site gives up.
         keepalive: seconds between heartbeats.
@@ -85,13 +92,17 @@ def join(
     min_batch = whole_number("min_batch", min_batch, least=1)
     give_up = positive_number("give_up", give_up, of="seconds")
     keepalive = positive_number("keepalive", keepalive, of="seconds")
+    if secret is not None and not isinstance(secret, bytes):
+        raise InputError(f"secret is a {type(secret).__name__}, but bytes are needed", argument="secret")
     source = _checked_arms(as_arms(arms, pull, policy), min_batch)
     files = read_files(cert, key, authority)
     name = certified_name(files, site, cert)
     audit_file = None if audit is None else Audit(audit)
     source.open()
     loop = EventLoopThread(f"site {name}")
-    client = SiteClient(address, files, source, journal, audit_file, min_batch, run, give_up, keepalive, on_status)
+    client = SiteClient(
+        address, files, source, journal, audit_file, min_batch, secret, run, give_up, keepalive, on_status
+    )
     try:
         loop.run(client.run(secrets.randbits(62)))
         return SiteSummary(name, client.run_id, *client.totals())
@@ -103,12 +114,26 @@ def join(
             audit_file.close()
 
 
+def read_secret(path: str | PathLike[str]) -> bytes:
+    """Read a site's secret from a file: all of its bytes, so an empty file means none."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise FileError(f"secret {str(path)!r}: {reason(error)}", argument="secret") from None
+
+
 def _checked_arms(arms: Arms, min_batch: int) -> Arms:
     if min_batch > 1 and arms.failure_mode == "skip":
         raise InputError(
             "failures is 'skip', but then a mean may be over fewer pulls than requested: use 'zero', 'raise' or "
             "min_batch=1",
             argument="failures",
+        )
+    if min_batch > 1 and not arms.independent:
+        raise InputError(
+            "the arms use each of their examples or rewards once, so the means over all of them and over all but one "
+            "reveal a single reward: draw with replacement (replace=True, replay=False) or use min_batch=1",
+            argument="arms",
         )
     return arms
 

@@ -48,8 +48,8 @@ class RemoteArms(UnpullableArms):
 class SitesTeam(Team):
     """Agents at remote sites, which connect over mutual TLS (`join`) and keep their data.
 
-    A run is identical to that of the local team with the same arms. With `checkpoint=`, a coordinator that was killed
-    continues from its log, and the sites reconnect on their own.
+    Sites mix a secret into their draws; without secrets, a run is identical to that of the local team. With
+    `checkpoint=`, a coordinator that was killed continues from its log, and the sites reconnect on their own.
 
     Args:
         sites: names of the sites, as in their certificates, in the order of the agents; (name, count) for a site
