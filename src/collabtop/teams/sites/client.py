@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from os import PathLike
+from threading import Event
 from typing import Any, NoReturn
 
 import grpc
@@ -19,7 +20,8 @@ from collabtop.teams.remote.envelope import SealedRequest, seal_reply
 from collabtop.teams.sites import frames, tls
 from collabtop.teams.sites.audit import Audit
 from collabtop.teams.sites.journal import Journal, JournalledAgent
-from collabtop.teams.sites.min_batch import SmallBatchError, rehearsed_smallest_batch
+from collabtop.teams.sites.min_batch import SmallBatchError
+from collabtop.teams.sites.rehearsal import rehearse
 from collabtop.teams.sites.team import labels_fingerprint
 from collabtop.teams.threads import AgentThread
 
@@ -62,6 +64,8 @@ class SiteClient:
         self._threads: dict[int, AgentThread] = {}
         self._busy: dict[int, int] = {}
         self._outbox: asyncio.Queue[frames.FromSite | None] | None = None
+        self._closed = Event()
+        """Set when the site leaves, so that a rehearsal ends."""
         self._failure: asyncio.Future[None] | None = None
         """Gets the exception that ends this site's part in the run."""
 
@@ -75,6 +79,7 @@ class SiteClient:
 
     def close(self) -> None:
         """Stop the agents, without waiting for a function that hangs."""
+        self._closed.set()
         for thread in self._threads.values():
             thread.end()
         if self._journal is not None:
@@ -246,7 +251,7 @@ class SiteClient:
         if not valid or not numbers or len(numbers) < len(welcome.agents) or max(numbers) >= problem.agents:
             return _declined("request", 0, "the coordinator offered an invalid run")
         if self._min_batch > 1:
-            smallest = rehearsed_smallest_batch(welcome.setup)
+            smallest = rehearse(welcome.setup, min_batch=self._min_batch, halted=self._closed).smallest
             if smallest is not None and smallest < self._min_batch:
                 why = (
                     f"the schedule of {welcome.setup.algorithm} at horizon {problem.horizon} has a batch of size "

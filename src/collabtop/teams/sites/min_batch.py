@@ -1,17 +1,9 @@
-"""The smallest batch of pulls whose mean a site sends: checked for each request, and by rehearsal at the start."""
-
-from contextlib import suppress
+"""The smallest batch of pulls on which anything that a site sends may depend."""
 
 import numpy as np
 
-from collabtop.algorithms.registry import available_algorithms, make_algorithm
-from collabtop.arms.draws import coordinator_rng
-from collabtop.arms.stand_ins import NoiselessArms
-from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import ProtocolError
-from collabtop.protocol.messages import Prune, Pull, PullHand, PullOpen, Reply, Request
-from collabtop.protocol.setup import Setup
-from collabtop.teams.local import LocalTeam
+from collabtop.protocol.messages import Prune, Pull, PullHand, PullOpen, Request
 
 
 class SmallBatchError(ProtocolError):
@@ -51,42 +43,3 @@ def smallest_batch(request: Request) -> int | None:
             # Which arms survive a stage is decided by its pulls, so every stage counts, not only the last one.
             batches += np.diff(message.pulls, prepend=0).tolist()
     return min((pulls for pulls in batches if pulls > 0), default=None)
-
-
-_MOST_REHEARSED = 4_096
-"""Agents; a rehearsal with more of them would take minutes."""
-
-
-class _Rehearsal(LocalTeam):
-    """A local team that notes the smallest batch."""
-
-    smallest: int | None = None
-
-    def deliver(self, requests: list[Request]) -> list[Reply]:  # type: ignore[override]
-        for request in requests:
-            batch = smallest_batch(request)
-            if batch is not None and (self.smallest is None or batch < self.smallest):
-                self.smallest = batch
-        return list(super().deliver(requests))
-
-
-def rehearsed_smallest_batch(setup: Setup) -> int | None:
-    """The fewest pulls behind a mean in a rehearsal of the run with simulated arms; None if it cannot be rehearsed.
-
-    >>> from collabtop.problem import Problem
-    >>> rehearsed_smallest_batch(Setup(Problem(n=10, m=1, agents=2, horizon=70), 1, algorithm="uniform"))
-    7
-    """
-    problem, team = setup.problem, _Rehearsal()
-    if setup.algorithm not in available_algorithms() or not problem.m or problem.agents > _MOST_REHEARSED:
-        return None
-    # The coordinator may describe an invalid run, with which an algorithm fails in any way. That does no harm: every
-    # request is checked again before it is answered.
-    with suppress(Exception):
-        algorithm = make_algorithm(setup.algorithm, **setup.options)
-        algorithm.check(problem)
-        if problem.horizon >= algorithm.smallest_horizon(problem):
-            coordinator = Coordinator(team, Setup(problem, setup.seed))
-            coordinator.open(NoiselessArms((np.arange(problem.n) + 0.5) / problem.n))
-            algorithm.run(coordinator, problem, coordinator_rng(setup.seed))
-    return team.smallest
