@@ -17,7 +17,7 @@ from collabtop.teams.sites.site import read_secret
 join_examples = examples(
     "collabtop join coordinator.example.org:7443 --site north --arms mymodule:arms --cert north.pem",
     "collabtop join coordinator.example.org:7443 --site north --arms mymodule:candidates --pull mymodule:score "
-    "--cert north.pem --audit sent.jsonl --min-batch 20",
+    "--cert north.pem --audit sent.jsonl --policy policy.toml",
 )
 
 
@@ -43,6 +43,9 @@ def join(
     secret: Annotated[
         Path | None,
         shared.file_option("Mix the content of this file into the draws; default: random. An empty file: nothing."),
+    ] = None,
+    policy: Annotated[
+        Path | None, shared.file_option("Enforce this TOML file: what the owner of this site allows.")
     ] = None,
     run: Annotated[str, typer.Option(metavar="ID", help="Take part in this run only.")] = "",
     give_up: Annotated[float, typer.Option(help="Give up after this many seconds without a coordinator.")] = 3600.0,
@@ -71,6 +74,7 @@ def join(
             journal=journal if journal is not None else Path(f"{site}-journal"),
             audit=audit,
             min_batch=min_batch,
+            site_policy=None if policy is None else ct.read_site_policy(policy),
             secret=None if secret is None else read_secret(secret),
             run=run,
             give_up=give_up,

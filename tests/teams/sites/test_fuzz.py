@@ -48,7 +48,7 @@ COUNT = 5_000
 PARTS = [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, 21))]
 LARGE_HORIZON = 100_000
 """A horizon that is large enough for unplanned requests."""
-CLIENT = SiteClient("localhost:1", None, simulated_arms(), None, None, 2, b"", "", 1.0, 1.0, None)
+CLIENT = SiteClient("localhost:1", None, simulated_arms(), None, None, 2, b"", None, None, "", 1.0, 1.0, None)
 
 
 # -- what both sides do with the frames they receive

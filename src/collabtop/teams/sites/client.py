@@ -15,13 +15,15 @@ import grpc.aio
 
 from collabtop.arms import Arms
 from collabtop.errors import ProtocolError, PullError, SiteError
-from collabtop.protocol.messages import Reply
+from collabtop.protocol.messages import Reply, kind_of
 from collabtop.teams.remote.envelope import SealedRequest, seal_reply
 from collabtop.teams.sites import frames, tls
 from collabtop.teams.sites.audit import Audit
 from collabtop.teams.sites.journal import Journal, JournalledAgent
 from collabtop.teams.sites.min_batch import SmallBatchError
 from collabtop.teams.sites.rehearsal import rehearse
+from collabtop.teams.sites.site_budget import SiteBudget
+from collabtop.teams.sites.site_policy import PolicyError, PolicyGuard, SitePolicy
 from collabtop.teams.sites.team import labels_fingerprint
 from collabtop.teams.threads import AgentThread
 
@@ -49,6 +51,8 @@ class SiteClient:
         audit: Audit | None,
         min_batch: int,
         secret: bytes | None,
+        policy: SitePolicy | None,
+        budget: SiteBudget | None,
         run_id: str,
         give_up: float,
         keepalive: float,
@@ -56,6 +60,8 @@ class SiteClient:
     ) -> None:
         self._address, self._files, self._arms = address, files, arms
         self._folder, self._audit, self._min_batch, self._secret = folder, audit, min_batch, secret
+        self._policy, self._budget = policy, budget
+        self._guard: PolicyGuard | None = None
         self.run_id = run_id
         self._give_up, self._keepalive = give_up, keepalive
         self._report = on_status or (lambda line: None)
@@ -129,9 +135,8 @@ class SiteClient:
                 call.cancel()
 
     async def _take_part(self, call: Any, process: int) -> bool:
-        await self._send(
-            call, frames.Hello(frames.VERSION, self.run_id, process, self._arms.n, labels_fingerprint(self._arms))
-        )
+        labels = labels_fingerprint(self._arms) if self._policy is None or self._policy.labels else ""
+        await self._send(call, frames.Hello(frames.VERSION, self.run_id, process, self._arms.n, labels))
         joiner = frames.Joiner(frames.SMALL)
         frame = await self._read(call, joiner)
         if isinstance(frame, frames.Refused):
@@ -229,12 +234,15 @@ class SiteClient:
         declined = await asyncio.to_thread(self._objection, welcome)
         if declined is not None:
             frame, error = declined
+            if self._audit is not None and self._policy is not None:
+                self._audit.note_event("stopped", why=str(error))
             await self._send(call, frame)
             await call.done_writing()
             await _wait_for_end(call)
             raise error
+        run = (welcome.run, welcome.setup, welcome.agents)
         self._journal = await asyncio.to_thread(
-            Journal, self._folder, welcome.run, welcome.setup, welcome.agents, self._arms, self._min_batch, self._secret
+            Journal, self._folder, *run, self._arms, self._min_batch, self._secret, self._guard
         )
         self._threads = {number: AgentThread(agent) for number, agent in self._journal.agents.items()}
         self._welcome, self.run_id = welcome, welcome.run
@@ -250,14 +258,22 @@ class SiteClient:
         numbers = set(welcome.agents)
         if not valid or not numbers or len(numbers) < len(welcome.agents) or max(numbers) >= problem.agents:
             return _declined("request", 0, "the coordinator offered an invalid run")
-        if self._min_batch > 1:
-            smallest = rehearse(welcome.setup, min_batch=self._min_batch, halted=self._closed).smallest
+        if self._min_batch > 1 or self._policy is not None:
+            rehearsal = rehearse(welcome.setup, welcome.agents, min_batch=self._min_batch, halted=self._closed)
+            smallest = rehearsal.smallest
             if smallest is not None and smallest < self._min_batch:
                 why = (
                     f"the schedule of {welcome.setup.algorithm} at horizon {problem.horizon} has a batch of size "
                     f"{smallest}, but min_batch is {self._min_batch}: try a different horizon"
                 )
                 return _declined("batch", smallest, why)
+            if self._policy is not None:
+                try:
+                    self._guard = PolicyGuard(
+                        self._policy, welcome.setup, welcome.run, rehearsal, self._budget, self._arms.label
+                    )
+                except PolicyError as error:
+                    return _declined(error.why, 0, str(error))
         return None
 
     def _handle_request(self, sealed: SealedRequest) -> None:
@@ -276,6 +292,9 @@ class SiteClient:
         except ProtocolError:  # its text may quote the peer
             self._stop(frames.Declined("request"), ProtocolError("the coordinator sent an invalid message"))
             return
+        if self._audit is not None and self._policy is not None:
+            kinds = [kind_of(type(message)) for message in request.messages]
+            self._audit.note_event("asked", agent=sealed.agent, number=sealed.number, kinds=kinds)
         self._busy[sealed.agent] = sealed.number
         loop, future = asyncio.get_running_loop(), self._threads[sealed.agent].ask(request)
         future.add_done_callback(lambda done: _call_in_loop(loop, self._handle_answer, agent, sealed.number, done))
@@ -292,6 +311,8 @@ class SiteClient:
             self._stop(frames.Failed(agent.number, number, self._arm_with_label(error.candidate)), error)
         elif isinstance(error, SmallBatchError):
             self._stop(frames.Declined("batch", error.pulls), SiteError(str(error)))
+        elif isinstance(error, PolicyError):
+            self._stop(frames.Declined(error.why), SiteError(f"this site declined a question: {error}"))
         elif isinstance(error, ProtocolError):
             self._stop(frames.Declined("request"), SiteError(f"the coordinator sent an invalid request: {error}"))
         else:
@@ -301,6 +322,8 @@ class SiteClient:
         """End this site's part in the run with an error, after a last frame."""
         if last_frame is not None and self._outbox is not None:
             self._outbox.put_nowait(last_frame)
+        if self._audit is not None and self._policy is not None:
+            self._audit.note_event("stopped", why=str(error))
         assert self._failure is not None
         if not self._failure.done():
             self._failure.set_exception(error)

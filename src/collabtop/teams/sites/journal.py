@@ -18,16 +18,19 @@ from collabtop.runlog.format import Exchange, JournalHeader
 from collabtop.runlog.recorder import RewardRecorder
 from collabtop.teams.logging_team import as_record, requests_in
 from collabtop.teams.sites.min_batch import check_batch
+from collabtop.teams.sites.site_policy import PolicyGuard
 from collabtop.teams.sites.validation import PublicState
 
 
 class JournalledAgent:
     """An agent that validates requests, and writes each answer to the journal before it is sent."""
 
-    def __init__(self, agent: Agent, state: PublicState, min_batch: int, log: RunLog | None) -> None:
+    def __init__(
+        self, agent: Agent, state: PublicState, min_batch: int, log: RunLog | None, guard: PolicyGuard | None = None
+    ) -> None:
         self.number = agent.number
         self.state = state
-        self._agent, self._min_batch, self._log = agent, min_batch, log
+        self._agent, self._min_batch, self._log, self._guard = agent, min_batch, log, guard
         self._last: tuple[Request, Reply] | None = None
 
     def answer(self, request: Request) -> Reply:
@@ -49,6 +52,8 @@ class JournalledAgent:
     def _answer(self, request: Request, log: RunLog | None) -> Reply:
         self.state.check_request(request)
         check_batch(request, self._min_batch)
+        if self._guard is not None:
+            self._guard.check_request(request, self.state.answers)
         reply = self._agent.answer(request)
         self.state.check_reply(request, reply)
         if log is not None:
@@ -76,6 +81,7 @@ class Journal:
         arms: Arms,
         min_batch: int,
         secret: bytes | None = None,
+        guard: PolicyGuard | None = None,
     ) -> None:
         header = JournalHeader(
             run_id,
@@ -99,10 +105,11 @@ class Journal:
             self._recorder = RewardRecorder(self._log, None, records, arms.failure_mode)
             self.agents = {
                 number: JournalledAgent(
-                    Agent(number, arms, drawn, self._recorder),
+                    Agent(number, arms, drawn, self._recorder, None if guard is None else guard.check_draw),
                     PublicState(number, setup.problem),
                     min_batch,
                     self._log,
+                    guard,
                 )
                 for number in agents
             }
@@ -126,13 +133,18 @@ class Journal:
             self._log.close()
 
 
-def _open(folder: Path, run_id: str) -> RunLog:
+def make_folder(folder: Path) -> Path:
+    """Make the folder for journals, unless it exists."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"journal {str(folder)!r}: {reason(error)}", argument="journal") from None
+    return folder
+
+
+def _open(folder: Path, run_id: str) -> RunLog:
     # Private: it holds every reward.
-    return RunLog(folder / f"{run_id}.ctlog", private=True, name="journal", advice="join again")
+    return RunLog(make_folder(folder) / f"{run_id}.ctlog", private=True, name="journal", advice="join again")
 
 
 def _matching_header(logged: object, header: JournalHeader, secret: bytes | None) -> JournalHeader:

@@ -15,6 +15,9 @@ from collabtop.arms.function import Pull, as_arms
 from collabtop.errors import FileError, InputError, reason
 from collabtop.teams.sites.audit import Audit
 from collabtop.teams.sites.frames import check_run_id
+from collabtop.teams.sites.journal import make_folder
+from collabtop.teams.sites.site_budget import SiteBudget
+from collabtop.teams.sites.site_policy import SitePolicy
 from collabtop.teams.sites.team import host_and_port
 from collabtop.teams.sites.tls import Files, read_files
 from collabtop.validation import positive_number, require, whole_number, wrong_value
@@ -48,6 +51,7 @@ def join(
     audit: str | PathLike[str] | None = None,
     min_batch: int = 2,
     secret: bytes | None = None,
+    site_policy: SitePolicy | None = None,
     run: str = "",
     give_up: float = 3600.0,
     keepalive: float = 10.0,
@@ -73,6 +77,8 @@ def join(
             cannot know which example a pull used. Default: a random one, which the journal keeps. With the same
             secrets and seed a run can be reproduced: use each secret for one run only. `b""` means none: the site then
             draws what the local team would.
+        site_policy: what this site's owner allows; see `SitePolicy`. A budget over all runs needs `journal`, whose
+            folder then also holds the file `budget.db`.
         run: the id of the run to take part in; default: any.
         give_up: seconds without a coordinator after which the site gives up.
         keepalive: seconds between heartbeats.
@@ -87,21 +93,28 @@ def join(
     require("sites", "grpc", "cryptography", what="a run over sites")
     from collabtop.teams.sites.client import SiteClient
 
-    host_and_port("address", address)
+    host, _ = host_and_port("address", address)
     run = check_run_id(run)
     min_batch = whole_number("min_batch", min_batch, least=1)
     give_up = positive_number("give_up", give_up, of="seconds")
     keepalive = positive_number("keepalive", keepalive, of="seconds")
     if secret is not None and not isinstance(secret, bytes):
         raise InputError(f"secret is a {type(secret).__name__}, but bytes are needed", argument="secret")
+    if site_policy is not None:
+        site_policy.check_coordinator(host)
+        min_batch = max(min_batch, site_policy.min_batch)
     source = _checked_arms(as_arms(arms, pull, policy), min_batch)
     files = read_files(cert, key, authority)
     name = certified_name(files, site, cert)
+    budget = _open_budget(site_policy, journal)
     audit_file = None if audit is None else Audit(audit)
+    if audit_file is not None and site_policy is not None:
+        _note_policy(audit_file, site_policy, budget)
     source.open()
     loop = EventLoopThread(f"site {name}")
     client = SiteClient(
-        address, files, source, journal, audit_file, min_batch, secret, run, give_up, keepalive, on_status
+        *(address, files, source, journal, audit_file, min_batch, secret, site_policy, budget),
+        *(run, give_up, keepalive, on_status),
     )
     try:
         loop.run(client.run(secrets.randbits(62)))
@@ -112,6 +125,25 @@ def join(
         source.close()
         if audit_file is not None:
             audit_file.close()
+        if budget is not None:
+            budget.close()
+
+
+def _open_budget(policy: SitePolicy | None, journal: str | PathLike[str] | None) -> SiteBudget | None:
+    if policy is None or not policy.has_budget:
+        return None
+    if journal is None:
+        raise InputError("journal is missing: a policy with a budget needs a folder to count in", argument="journal")
+    return SiteBudget(
+        make_folder(Path(journal)) / "budget.db",
+        questions=policy.questions,
+        pulls_per_candidate=policy.pulls_per_candidate,
+    )
+
+
+def _note_policy(audit: Audit, policy: SitePolicy, budget: SiteBudget | None) -> None:
+    questions, pulls = (0, {}) if budget is None else budget.spent()
+    audit.note_event("policy", **msgspec.structs.asdict(policy), spent={"questions": questions, "pulls": pulls})
 
 
 def read_secret(path: str | PathLike[str]) -> bytes:
