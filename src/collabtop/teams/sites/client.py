@@ -14,7 +14,7 @@ import grpc
 import grpc.aio
 
 from collabtop.arms import Arms
-from collabtop.errors import ProtocolError, PullError, SiteError
+from collabtop.errors import FileError, ProtocolError, PullError, SiteError
 from collabtop.protocol.messages import Reply, kind_of
 from collabtop.teams.remote.envelope import SealedRequest, seal_reply
 from collabtop.teams.sites import frames, tls
@@ -45,7 +45,7 @@ class SiteClient:
     def __init__(
         self,
         address: str,
-        files: tls.Files,
+        paths: tls.FilePaths,
         arms: Arms,
         folder: str | PathLike[str] | None,
         audit: Audit | None,
@@ -58,7 +58,7 @@ class SiteClient:
         keepalive: float,
         on_status: Callable[[str], None] | None,
     ) -> None:
-        self._address, self._files, self._arms = address, files, arms
+        self._address, self._paths, self._arms = address, paths, arms
         self._folder, self._audit, self._min_batch, self._secret = folder, audit, min_batch, secret
         self._policy, self._budget = policy, budget
         self._guard: PolicyGuard | None = None
@@ -123,13 +123,19 @@ class SiteClient:
 
     async def _connect(self, process: int) -> bool:
         """Make one connection and use it while it lasts; return True if the run is over."""
-        credentials = grpc.ssl_channel_credentials(self._files.authority, self._files.key, self._files.certificate)
+        try:
+            files = self._paths.read()  # each time, since they may have been renewed
+        except FileError as error:
+            raise _ConnectionLost(str(error)) from None
+        credentials = grpc.ssl_channel_credentials(files.authority, files.key, files.certificate)
         options = tls.client_options(self._keepalive)
         async with grpc.aio.secure_channel(self._address, credentials, options=options) as channel:
             call = channel.stream_stream(f"/{frames.SERVICE}/{frames.METHOD}")()
             try:
                 return await self._take_part(call, process)
             except _BROKEN as error:
+                if call.done():  # a write may have failed before the status was read
+                    await self._check_status(call)
                 raise _ConnectionLost(_describe(error)) from None
             finally:
                 call.cancel()
@@ -206,11 +212,17 @@ class SiteClient:
         while True:
             piece = await call.read()
             if piece is grpc.aio.EOF:
+                await self._check_status(call)
                 error = grpc.aio.AioRpcError(await call.code(), None, None, await call.details())
                 raise _ConnectionLost(_describe(error))
             whole = joiner.take(piece)
             if whole is not None:
                 return frames.read_from_coordinator(whole)
+
+    async def _check_status(self, call: Any) -> None:
+        """Raise an error if the coordinator ended a call with a status because it rejects this site."""
+        if await call.code() == grpc.StatusCode.PERMISSION_DENIED:
+            self._handle_refusal(frames.Refused("revoked" if await call.details() == "revoked" else "name"))
 
     def _handle_refusal(self, frame: frames.Refused) -> NoReturn:
         if frame.why == "here already":
@@ -361,9 +373,12 @@ def _describe(error: Exception) -> str:
 
 
 _DESCRIPTIONS = {
+    "certificate has expired": "the coordinator's certificate has expired, or the clock of this machine is fast",
+    "certificate is not yet valid": "the coordinator's certificate is not valid yet: the clock of this machine is slow",
     "CERTIFICATE_VERIFY_FAILED": "the coordinator's certificate is not from our authority, or not for this address",
     "Connection refused": "connection refused",
     "resolving": "unknown host name",
+    "too many calls": "too many connections with this certificate",
     "failed to connect": "cannot connect: the coordinator closes the connection, or a firewall blocks it",
 }
 """By a part of gRPC's own text; the first match counts."""
@@ -373,6 +388,7 @@ _PERHAPS_BY_MISTAKE = ("version", "name", "run", "arms", "labels", "frame")
 
 _WHY_REFUSED = {
     "version": "it uses a different version of the protocol",
+    "revoked": "the certificate of this site was revoked",
     "name": "the certificate's name is not one of this run's sites",
     "run": "it has a different run",
     "arms": "its run has a different number of arms",

@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Callable
-from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from collabtop.teams.sites.journal import make_folder
 from collabtop.teams.sites.site_budget import SiteBudget
 from collabtop.teams.sites.site_policy import SitePolicy
 from collabtop.teams.sites.team import host_and_port
-from collabtop.teams.sites.tls import Files, read_files
+from collabtop.teams.sites.tls import Files, certificate_dates, file_paths
 from collabtop.validation import positive_number, require, whole_number, wrong_value
 
 
@@ -104,8 +103,8 @@ def join(
         site_policy.check_coordinator(host)
         min_batch = max(min_batch, site_policy.min_batch)
     source = _checked_arms(as_arms(arms, pull, policy), min_batch)
-    files = read_files(cert, key, authority)
-    name = certified_name(files, site, cert)
+    paths = file_paths(cert, key, authority)
+    name = certified_name(paths.read(), site, cert)
     budget = _open_budget(site_policy, journal)
     audit_file = None if audit is None else Audit(audit)
     if audit_file is not None and site_policy is not None:
@@ -113,7 +112,7 @@ def join(
     source.open()
     loop = EventLoopThread(f"site {name}")
     client = SiteClient(
-        *(address, files, source, journal, audit_file, min_batch, secret, site_policy, budget),
+        *(address, paths, source, journal, audit_file, min_batch, secret, site_policy, budget),
         *(run, give_up, keepalive, on_status),
     )
     try:
@@ -171,7 +170,7 @@ def _checked_arms(arms: Arms, min_batch: int) -> Arms:
 
 
 def certified_name(files: Files, expected: str | None, path: str | PathLike[str]) -> str:
-    """The name in a certificate; raise `InputError` if it is not the expected one, or if the certificate expired."""
+    """The name in a certificate; raise `InputError` if it is not the expected one, or for a wrong date."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
@@ -183,9 +182,5 @@ def certified_name(files: Files, expected: str | None, path: str | PathLike[str]
     name = str(names[0].value) if names else ""
     if expected is not None and expected != name:
         raise wrong_value("site", expected, f"cert {str(path)!r} is for {name!r}")
-    if certificate.not_valid_after_utc < datetime.now(UTC):
-        raise InputError(
-            f"cert {str(path)!r} expired on {certificate.not_valid_after_utc:%Y-%m-%d}: make a new one",
-            argument="cert",
-        )
+    certificate_dates(files.certificate, Path(path))
     return name
