@@ -42,13 +42,11 @@ def test_sixty_connections_without_a_window_keep_no_other_site_out(certs, name, 
     port = team.port
     time.sleep(0.2)
     peers = [ZeroWindowPeer(port, certs, name, hello=hello) for _ in range(60)]
-    began = time.monotonic()
     threads += [threading.Thread(target=join, args=[site]) for site in ("site0", "site1")]
     for thread in threads[1:]:
         thread.start()
     try:
-        assert here.wait(10)
-        assert time.monotonic() - began < 10
+        assert here.wait(5)
         if name == "site7":
             threads[0].join(15)
             assert outcome == [ct.identify(ARMS, **RUN)]

@@ -19,6 +19,7 @@ from collabtop.protocol.messages import Deal, HandOver, Prune, Pull, PullOpen, R
 from collabtop.teams.sites.rehearsal import rehearse
 from collabtop.teams.sites.site_budget import OverBudget, SiteBudget
 from collabtop.teams.sites.site_policy import PolicyError, PolicyGuard
+from tests.support.site_processes import CANDIDATES, Trial
 from tests.support.thread_sites import ThreadSites
 
 RUN_ID = "0123456789abcdef" * 2
@@ -78,6 +79,21 @@ def test_the_command_reports_a_missing_policy_in_one_line(certs, tmp_path):
     arguments = ["--site", "site0", "--cert", str(certs / "site0.pem"), "--means", str(tmp_path / "means.txt")]
     ended = CliRunner().invoke(app, ["join", "localhost:1", *arguments, "--policy", "nowhere.toml"])
     assert (ended.exit_code, ended.stderr) == (2, "error: policy 'nowhere.toml': no such file or directory\n")
+
+
+def test_the_command_enforces_a_policy(certs, tmp_path):
+    (tmp_path / "policy.toml").write_text("questions = 1\npulls_per_candidate = 2\nmin_batch = 2\n")
+    trial = Trial(tmp_path, certs, algorithm="uniform")
+    try:
+        trial.start_coordinator()
+        for number in range(2):
+            trial.start_site(number, more=("--policy", "policy.toml", "--journal", f"journal{number}"))
+        trial.check(trial.result())
+    finally:
+        trial.stop()
+    budget = SiteBudget(tmp_path / "journal1" / "budget.db")
+    assert budget.spent() == (1, dict.fromkeys(sorted(CANDIDATES), 2))
+    budget.close()
 
 
 # -- one run
