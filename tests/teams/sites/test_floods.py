@@ -56,3 +56,24 @@ def test_sixty_connections_without_a_window_keep_no_other_site_out(certs, name, 
         for thread in threads:
             thread.join(30)
     assert outcome == [ct.identify(ARMS, **RUN)]  # in time, the attacked site gets in as well
+
+
+@pytest.mark.slow
+def test_a_connection_without_a_call_is_closed(certs):
+    with ct.SitesTeam(["site0"], listen="localhost:0", cert=certs / "coordinator.pem", wait=15) as team:
+        run = threading.Thread(target=lambda: _fails(team))
+        run.start()
+        time.sleep(0.5)
+        idle = [ZeroWindowPeer(team.port, certs, "site0", calls=0) for _ in range(20)]
+        end = time.monotonic() + 14
+        for peer in idle:
+            peer.socket.settimeout(max(0.1, end - time.monotonic()))
+            while peer.socket.recv(1 << 16):  # settings, then a farewell
+                pass
+            peer.close()
+        run.join(40)
+
+
+def _fails(team):
+    with pytest.raises(ct.SiteError):
+        ct.identify(ct.RemoteArms(3), **{**RUN, "agents": 1}, team=team)
