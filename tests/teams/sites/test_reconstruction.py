@@ -38,10 +38,10 @@ def share_guessed_from_a_mean(pulls: int) -> float:
     return sum(math.comb(pulls, ones) * 0.5**pulls * max(ones, pulls - ones) / pulls for ones in range(pulls + 1))
 
 
-def site_agent(arms, *, horizon, min_batch, seed=SEED):
+def site_agent(arms, *, horizon, min_batch, seed=SEED, **secret):
     """The agent of a site that takes part in a run with the coordinator's seed."""
     setup = Setup(ct.Problem(n=arms.n, m=1, agents=1, horizon=horizon), seed)
-    return Journal(None, RUN, setup, [0], arms, min_batch).agents[0]
+    return Journal(None, RUN, setup, [0], arms, min_batch, **secret).agents[0]
 
 
 class Patients:
@@ -72,20 +72,25 @@ class Patients:
 # -- the coordinator knows the seed
 
 
-@pytest.mark.parametrize("min_batch", [2, 20])
-def test_means_of_known_draws_cannot_be_solved_for_single_outcomes(min_batch):
+def outcomes_solved(min_batch, **secret):
+    """How many of 200 outcomes the attacker finds from 300 means, if the draws follow from the seed alone."""
     count, questions = 200, 300
     patients = Patients(count, seed=3)
-    agent = site_agent(patients.dataset(), horizon=questions * min_batch, min_batch=min_batch)
+    agent = site_agent(patients.dataset(), horizon=questions * min_batch, min_batch=min_batch, **secret)
     uses, sums = np.zeros((questions, count)), []
     for question in range(questions):
         for pull in range(min_batch):
-            drawn = pull_rng(SEED, 0, question * min_batch + pull).integers(count)  # what the seed alone would draw
-            uses[question, drawn] += 1
+            uses[question, pull_rng(SEED, 0, question * min_batch + pull).integers(count)] += 1
         reply = agent.answer(Request(0, question + 1, (Pull(np.array([0]), np.array([min_batch])),)))
         sums.append(reply.answer.means[0] * min_batch)
     solved = np.linalg.lstsq(uses, np.array(sums), rcond=None)[0] > 0.5
-    assert (solved == patients.outcomes).sum() <= limit(count, 0.5)
+    return (solved == patients.outcomes).sum()
+
+
+@pytest.mark.parametrize("min_batch", [2, 20])
+def test_means_of_known_draws_cannot_be_solved_for_single_outcomes(min_batch):
+    assert outcomes_solved(min_batch) <= limit(200, 0.5)
+    assert outcomes_solved(min_batch, secret=b"") == 200  # the attack works on a site without a secret
 
 
 class Overheard(ct.LocalTeam):
@@ -186,35 +191,45 @@ class Coins(ct.Arms):
         return np.array(sums, np.float64)
 
 
-@pytest.mark.parametrize("min_batch", [2, 5, 20])
-def test_the_survivors_of_a_pruning_reveal_no_more_than_means_do(min_batch):
+def first_rewards_found(min_batch, first):
+    """How many of 400 first rewards the attacker finds by who is left after `first` pulls."""
     n = 400
     arms = Coins(n)
-    agent = site_agent(arms, horizon=10**6, min_batch=min_batch)
-    sizes = np.array([n // 2, n // 2])
-    with pytest.raises(SmallBatchError):  # the survivors would be the arms with a first reward of 1
-        agent.answer(Request(0, 1, (Prune(1, sizes, np.array([1, 20])),)))
-    survivors = agent.answer(Request(0, 1, (Prune(1, sizes, np.array([min_batch, 2 * min_batch])),))).answer.arms
+    stages = Prune(1, np.array([n // 2, n // 2]), np.array([first, first + 20]))
+    survivors = site_agent(arms, horizon=10**6, min_batch=min_batch).answer(Request(0, 1, (stages,))).answer.arms
     firsts = np.array([rewards[0] for rewards in arms.rewards])
-    right = (np.isin(np.arange(n), survivors) == firsts).sum()
-    assert right <= limit(n, share_guessed_from_a_mean(min_batch))
+    return (np.isin(np.arange(n), survivors) == firsts).sum()
+
+
+@pytest.mark.parametrize("min_batch", [2, 5, 20])
+def test_the_survivors_of_a_pruning_reveal_no_more_than_means_do(min_batch):
+    with pytest.raises(SmallBatchError):
+        first_rewards_found(min_batch, first=1)
+    assert first_rewards_found(min_batch, first=min_batch) <= limit(400, share_guessed_from_a_mean(min_batch))
+    assert first_rewards_found(1, first=1) >= 340  # all but 10 on average: not exactly half of the rewards are 1
 
 
 # -- the coordinator repeats a run with one pull more
 
 
-@pytest.mark.parametrize("min_batch", [2, 20])
-def test_a_second_run_with_one_pull_more_does_not_reveal_that_pull(min_batch):
-    pairs, right = 400, 0
-    for seed in range(pairs):
+def last_pulls_found(min_batch, **secret):
+    """How many of 400 last pulls the attacker finds from pairs of runs with 20 and 21 pulls."""
+    right = 0
+    for seed in range(400):
         sums = []
         for pulls in (20, 21):
             arms = Coins(2)
-            agent = site_agent(arms, horizon=100, min_batch=min_batch, seed=seed)
+            agent = site_agent(arms, horizon=100, min_batch=min_batch, seed=seed, **secret)
             reply = agent.answer(Request(0, 1, (Pull(np.array([0]), np.array([pulls])),)))
             sums.append(reply.answer.means[0] * pulls)
         right += (sums[1] - sums[0] > 0.5) == arms.rewards[0][-1]
-    assert right <= limit(pairs, share_guessed_from_a_mean(21))
+    return right
+
+
+@pytest.mark.parametrize("min_batch", [2, 20])
+def test_a_second_run_with_one_pull_more_does_not_reveal_that_pull(min_batch):
+    assert last_pulls_found(min_batch) <= limit(400, share_guessed_from_a_mean(21))
+    assert last_pulls_found(min_batch, secret=b"") == 400  # the attack works on a site without a secret
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from collabtop.algorithms import registry
 from collabtop.algorithms.registry import make_algorithm
 from collabtop.cli import app
 from collabtop.protocol.messages import Deal, HandOver, Prune, Pull, PullOpen, Request
+from collabtop.teams.sites.audit import Audit
 from collabtop.teams.sites.rehearsal import rehearse
 from collabtop.teams.sites.site_budget import OverBudget, SiteBudget
 from collabtop.teams.sites.site_policy import PolicyError, PolicyGuard
@@ -174,6 +175,20 @@ def test_the_budget_of_pulls_stops_a_second_run_with_one_pull_more(certs, tmp_pa
     assert lines[0]["pulls_per_candidate"] == 100
     assert lines[3]["kinds"] == ["Pull"]
     assert "exceed its budget" in lines[4]["why"]
+
+
+def test_a_site_that_cannot_write_why_it_stopped_ends_with_that_error(certs, tmp_path, monkeypatch):
+    note_event = Audit.note_event
+
+    def full_disk(audit, event, **fields):
+        if event == "stopped":
+            raise ct.FileError("audit: no space left on device")
+        note_event(audit, event, **fields)
+
+    monkeypatch.setattr(Audit, "note_event", full_disk)
+    policy = ct.SitePolicy(pulls_per_candidate=10)
+    _, ours = run(certs, policy, journals=tmp_path / "journals", audit=tmp_path / "sent.jsonl")
+    assert ours == "audit: no space left on device"
 
 
 def test_a_budget_needs_a_journal(certs):

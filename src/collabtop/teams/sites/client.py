@@ -335,7 +335,10 @@ class SiteClient:
         if last_frame is not None and self._outbox is not None:
             self._outbox.put_nowait(last_frame)
         if self._audit is not None and self._policy is not None:
-            self._audit.note_event("stopped", why=str(error))
+            try:
+                self._audit.note_event("stopped", why=str(error))
+            except FileError as failed:  # the disk is full, for example
+                error = failed
         assert self._failure is not None
         if not self._failure.done():
             self._failure.set_exception(error)
