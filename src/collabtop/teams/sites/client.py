@@ -14,7 +14,7 @@ import grpc
 import grpc.aio
 
 from collabtop.arms import Arms
-from collabtop.errors import FileError, ProtocolError, PullError, SiteError
+from collabtop.errors import FileError, InputError, ProtocolError, PullError, SiteError
 from collabtop.protocol.messages import Reply, kind_of
 from collabtop.teams.remote.envelope import SealedRequest, seal_reply
 from collabtop.teams.sites import frames, tls
@@ -124,8 +124,9 @@ class SiteClient:
     async def _connect(self, process: int) -> bool:
         """Make one connection and use it while it lasts; return True if the run is over."""
         try:
-            files = self._paths.read()  # each time, since they may have been renewed
-        except FileError as error:
+            files = self._paths.read()  # each time, since they may have been renewed, or may have expired
+            tls.certificate_dates(files.certificate, self._paths.certificate)
+        except InputError as error:
             raise _ConnectionLost(str(error)) from None
         credentials = grpc.ssl_channel_credentials(files.authority, files.key, files.certificate)
         options = tls.client_options(self._keepalive)
