@@ -237,12 +237,14 @@ def test_a_second_run_with_one_pull_more_does_not_reveal_that_pull(min_batch):
     [
         ct.DatasetArms([1, 2], list(range(20)), lambda treatment, patient: 0.5, replace=False),
         ct.LoggedArms([[0, 1], [1, 0]], replay=True, dealt_to=1),
+        ct.FunctionArms([1, 2], lambda treatment, rng: 0.5, paired=True),
+        ct.FunctionArms([1, 2], ct.replicates(lambda treatment, replicate: 0.5)),
     ],
-    ids=["examples without replacement", "replayed rewards"],
+    ids=["examples without replacement", "replayed rewards", "paired pulls", "numbered replicates"],
 )
-def test_arms_that_use_every_example_once_are_rejected(arms, certs):
-    """The mean over all 20 examples and the mean of 21 pulls reveal the 21st."""
-    with pytest.raises(ct.InputError, match="reveal a single reward: draw with replacement") as caught:
+def test_arms_whose_pulls_are_not_independent_are_rejected(arms, certs):
+    """The mean of 20 pulls, and that of 21 pulls in the same order, reveal the 21st: in two runs or for two arms."""
+    with pytest.raises(ct.InputError, match="reveal a single reward: draw independently") as caught:
         ct.join("localhost:1", arms, cert=certs / "site0.pem", min_batch=20)
     assert caught.value.argument == "arms"
     with pytest.raises(ct.SiteError, match="no coordinator"):

@@ -162,8 +162,9 @@ def _checked_arms(arms: Arms, min_batch: int) -> Arms:
         )
     if min_batch > 1 and not arms.independent:
         raise InputError(
-            "the arms use each of their examples or rewards once, so the means over all of them and over all but one "
-            "reveal a single reward: draw with replacement (replace=True, replay=False) or use min_batch=1",
+            "the arms use their examples in a common order, so means over all of them and over all but one reveal a "
+            "single reward: draw independently (replace=True, replay=False, paired=False, a function with rng) or use "
+            "min_batch=1",
             argument="arms",
         )
     return arms
