@@ -26,6 +26,7 @@ def on_page_content(html: str, page: Any, **more: Any) -> str:
 
 def _commands() -> str:
     os.environ |= {"COLUMNS": "96", "TERM": "dumb", "NO_COLOR": "1"}
+    import typer
     from typer.testing import CliRunner
 
     from collabtop.cli import app
@@ -35,7 +36,13 @@ def _commands() -> str:
         assert result.exit_code == 0, result.output
         return "\n".join(line.rstrip() for line in result.output.strip().splitlines())
 
-    names = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
+    def names_in(group: typer.Typer) -> list[str]:
+        return [command.name or command.callback.__name__ for command in group.registered_commands if command.callback]
+
+    names = [[name] for name in names_in(app)]
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        names += [[str(group.name), name] for name in names_in(group.typer_instance)]
     parts = [f"```text\n{help_of()}\n```"]
-    parts += [f"## collabtop {name}\n\n```text\n{help_of(name)}\n```" for name in names]
+    parts += [f"## collabtop {' '.join(name)}\n\n```text\n{help_of(*name)}\n```" for name in names]
     return "\n\n".join(parts)

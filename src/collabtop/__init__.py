@@ -60,8 +60,10 @@ from collabtop.studies.grid import Study
 from collabtop.studies.table import StudyTable
 from collabtop.teams.local import LocalTeam
 from collabtop.teams.ray.team import RayTeam
-from collabtop.teams.sites.certificates import make_certificates
+from collabtop.teams.sites.certificates import make_certificates, renew_certificates
+from collabtop.teams.sites.revocation import revoke_certificates
 from collabtop.teams.sites.site import SiteSummary, join
+from collabtop.teams.sites.site_policy import SitePolicy, read_site_policy
 from collabtop.teams.sites.team import RemoteArms, SitesTeam
 from collabtop.teams.threads import ThreadsTeam
 
@@ -108,6 +110,7 @@ __all__ = [
     "SequentialHalving",
     "SettingError",
     "SiteError",
+    "SitePolicy",
     "SiteSummary",
     "SitesTeam",
     "Study",
@@ -135,9 +138,12 @@ __all__ = [
     "plan",
     "read_arms",
     "read_rewards",
+    "read_site_policy",
     "register_algorithm",
+    "renew_certificates",
     "repair",
     "replicates",
     "resume",
+    "revoke_certificates",
     "speedup",
 ]

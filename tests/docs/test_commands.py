@@ -164,6 +164,7 @@ def test_commands_that_are_run_elsewhere_are_on_a_page_and_their_tests_exist():
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_programs_and_commands_that_are_named_exist(page):
     names = {command.name or command.callback.__name__ for command in app.registered_commands}
+    names |= {group.name for group in app.registered_groups}
     text = page.read_text(encoding="utf-8")
     for program in re.findall(r"`(?:\.venv/bin/)?python ((?:benchmarks|examples)/[\w.]+)", text):
         assert (ROOT / program).exists(), program

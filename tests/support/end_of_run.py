@@ -47,9 +47,10 @@ def site1_disconnected_at_the_end(certs, *, heal_after=None, give_up=60):
     link = Proxy(team.port)
     last = LastToAnswer(team, link, disconnected, heal_after)
     sites = [(team.port, last, "site0"), (link.port, ct.BernoulliArms(MEANS), "site1")]
+    patience = {"give_up": give_up, "keepalive": 0.5}
     with ThreadPoolExecutor() as pool:
         joined = [
-            pool.submit(ct.join, f"localhost:{port}", arms, cert=certs / f"{name}.pem", give_up=give_up, keepalive=0.5)
+            pool.submit(ct.join, f"localhost:{port}", arms, cert=certs / f"{name}.pem", secret=b"", **patience)
             for port, arms, name in sites
         ]
         yield team, joined

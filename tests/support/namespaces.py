@@ -75,6 +75,7 @@ def run_site(folder, number):
             cert=folder / "certs" / f"{name}.pem",
             journal=folder / f"{name}-journal",
             min_batch=1,
+            secret=b"",
             give_up=120,
         )
 

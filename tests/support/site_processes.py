@@ -107,7 +107,7 @@ class Trial:
             f"site{number}",
             *("join", f"localhost:{port or self.port}", "--site", f"site{number}"),
             *("--arms", "study:candidates", "--pull", "study:score", "--cert", self.certs / f"site{number}.pem"),
-            *("--keepalive", self.keepalive, "--min-batch", 1, "--give-up", 600, *more),
+            *("--keepalive", self.keepalive, "--min-batch", 1, "--secret", os.devnull, "--give-up", 600, *more),
         )
 
     def start_all(self):

@@ -11,6 +11,7 @@ from collabtop.arms.draws import coordinator_rng
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import ProtocolError
 from collabtop.problem import Problem
+from collabtop.protocol.messages import Message
 from collabtop.protocol.setup import Setup
 
 
@@ -46,6 +47,11 @@ class Algorithm(ABC):
     """Whether it relies on all agents seeing the same distributions."""
     stops_early: ClassVar[bool] = False
     """Whether it stops as soon as the answer has its option `confidence`; the horizon is then only a limit."""
+    fixed_schedule: ClassVar[bool] = False
+    """Whether the number of arms and pulls in each request follows from the problem alone, not from rewards, as long as
+    no agent is lost. Then a remote site with a policy can compare each request with the plan."""
+    messages: ClassVar[tuple[type[Message], ...]] = ()
+    """The kinds of messages that it sends to agents; needed if the schedule is not fixed, for sites with a policy."""
     survives_loss: ClassVar[bool] = False
     """Whether it can continue when agents are lost for good during a run."""
 

@@ -18,7 +18,7 @@ from collabtop.problem import Problem, error_bound
 from collabtop.protocol import hashing
 from collabtop.protocol import messages as msg
 from collabtop.protocol.hashing import draw_coefficients
-from collabtop.protocol.messages import Ints
+from collabtop.protocol.messages import Ints, Message
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,10 @@ class CollabTopIID(Algorithm):
     name: ClassVar[str] = "collab-top-iid"
     summary: ClassVar[str] = (
         "The paper's algorithm for IID arms: each agent prunes its own arms, then all finish together."
+    )
+    messages: ClassVar[tuple[type[Message], ...]] = (
+        *(msg.Deal, msg.PullHand, msg.Sample, msg.Narrow, msg.Border, msg.Cut, msg.HandOver),
+        msg.Pull,
     )
     iid_only: ClassVar[bool] = True
     survives_loss: ClassVar[bool] = True

@@ -12,7 +12,7 @@ from collabtop.algorithms.shared.allocation import AllAgents, balanced_time, pul
 from collabtop.algorithms.shared.elimination import eliminate, guess_rest, settle_rest, smallest
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.problem import Problem
-from collabtop.protocol.messages import Flags, Ints, OpenArms, Reals
+from collabtop.protocol.messages import Flags, Ints, Message, OpenArms, Pull, PullOpen, Reals
 from collabtop.protocol.ties import perturbed
 from collabtop.stats import bounds
 from collabtop.validation import real_number, wrong_value
@@ -115,6 +115,7 @@ class ConfidentTop(_Race):
 
     name: ClassVar[str] = "confident-top"
     summary: ClassVar[str] = "Stops when the answer is right with the given probability."
+    messages: ClassVar[tuple[type[Message], ...]] = (OpenArms, Pull)
     iid_only: ClassVar[bool] = True
 
     def smallest_horizon(self, problem: Problem) -> int:
@@ -152,6 +153,7 @@ class ConfidentTopNonIID(_Race):
 
     name: ClassVar[str] = "confident-top-noniid"
     summary: ClassVar[str] = "Stops when the answer is right with the given probability, for non-IID arms."
+    messages: ClassVar[tuple[type[Message], ...]] = (PullOpen,)
 
     def smallest_horizon(self, problem: Problem) -> int:
         """One pull per arm by every agent."""

@@ -37,6 +37,7 @@ class FrugalTop(Algorithm):
 
     name: ClassVar[str] = "frugal-top"
     summary: ClassVar[str] = "The default for IID arms: few words, few round trips, and the whole horizon is spent."
+    fixed_schedule: ClassVar[bool] = True
     iid_only: ClassVar[bool] = True
     survives_loss: ClassVar[bool] = True
     risk: float = 0.001

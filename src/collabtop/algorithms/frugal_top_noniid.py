@@ -34,6 +34,7 @@ class FrugalTopNonIID(Algorithm):
 
     name: ClassVar[str] = "frugal-top-noniid"
     summary: ClassVar[str] = "The default for non-IID arms: all agents pull all open arms, and send few bits per mean."
+    fixed_schedule: ClassVar[bool] = True
     survives_loss: ClassVar[bool] = True
     coarseness: float = 0.05
 

@@ -13,6 +13,7 @@ from collabtop.algorithms.shared.allocation import AllAgents
 from collabtop.algorithms.shared.elimination import guess_rest
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.problem import Problem
+from collabtop.protocol.messages import Message, Pull
 from collabtop.stats import interval_end
 
 # The exploration rate of the authors' theorem: ln(405.5 n t^1.1 / delta) + its logarithm.
@@ -35,6 +36,7 @@ class KLLUCB(Algorithm):
 
     name: ClassVar[str] = "kl-lucb"
     summary: ClassVar[str] = "One agent pulls the two arms on which the answer depends, until their intervals separate."
+    messages: ClassVar[tuple[type[Message], ...]] = (Pull,)
     stops_early: ClassVar[bool] = True
     confidence: float = 0.95
     tolerance: float = 0.0

@@ -35,6 +35,7 @@ class KZZ(Algorithm):
     summary: ClassVar[str] = (
         "Halves the arms in each round; all agents pull all open arms, and the whole horizon is spent."
     )
+    fixed_schedule: ClassVar[bool] = True
     iid_only: ClassVar[bool] = True
     balanced: bool = False
 

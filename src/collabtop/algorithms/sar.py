@@ -29,6 +29,7 @@ class SAR(Algorithm):
 
     name: ClassVar[str] = "sar"
     summary: ClassVar[str] = "One agent settles the arm with the largest gap, n - 1 times."
+    fixed_schedule: ClassVar[bool] = True
 
     def check(self, problem: Problem) -> None:
         """Raise `SettingError` unless there is one agent."""

@@ -30,6 +30,7 @@ class SequentialHalving(Algorithm):
     summary: ClassVar[str] = (
         "One agent divides its horizon equally over ceil(log2 n) rounds, and keeps the better half in each."
     )
+    fixed_schedule: ClassVar[bool] = True
 
     def check(self, problem: Problem) -> None:
         """Raise `SettingError` unless there is one agent and m = 1."""

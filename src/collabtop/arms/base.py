@@ -70,6 +70,9 @@ class Arms(ABC):
     """The most pulls of an arm by all agents together, after which its mean is exact; None: no limit."""
     failure_mode: FailureMode = ""
     """What happens to a pull that fails for good; "" if pulls cannot fail."""
+    independent: bool = True
+    """Whether each reward is drawn independently of earlier ones. Otherwise means over overlapping sets of rewards
+    reveal single rewards, so sites reject such arms."""
     candidates: Sequence[Any] | None = None
     """The candidates, if the arms have any."""
     values: Reals | None = None

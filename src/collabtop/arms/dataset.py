@@ -64,7 +64,7 @@ class DatasetArms(CalledArms):
         function = ExamplePull(candidates, self._examples, score, by_agent=by_agent, replace=replace)
         agents = len(self._examples) if by_agent else None
         super().__init__(candidates, function, labels=labels, agents=agents, policy=policy)
-        self.paired = not replace
+        self.paired, self.independent = not replace, replace
         self._used_once = not replace and not function.takes_rng
         if self._used_once:
             self.pull_limit = max(map(len, self._examples)) * (agents or 1)

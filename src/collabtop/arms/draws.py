@@ -1,5 +1,6 @@
 """Random streams of a run: all follow from one seed, and every agent has its own."""
 
+import hmac
 from collections import Counter
 from functools import lru_cache
 from threading import Event
@@ -67,6 +68,19 @@ def example_order(seed: int, agent: int, lap: int, examples: int) -> NDArray[np.
     order = _generator(seed, _ORDER, agent, lap).permutation(examples)
     order.setflags(write=False)
     return order
+
+
+def mixed_seed(seed: int, secret: bytes) -> int:
+    """The seed of the draws of an agent whose owner mixes a secret into them; the run's own seed if it is empty.
+
+    >>> mixed_seed(7, b"")
+    7
+    >>> mixed_seed(7, b"a secret") == mixed_seed(7, b"another one")
+    False
+    """
+    if not secret:
+        return seed
+    return int.from_bytes(hmac.digest(secret, b"collabtop draws %d" % seed, "sha256"))
 
 
 class AgentHalted(Exception):  # noqa: N818  (not an error: another agent failed, or the user stops the run)

@@ -202,7 +202,7 @@ class FunctionArms(CalledArms):
         candidates = as_candidates(candidates)
         function = CandidatePull(candidates, pull, paired=paired)
         super().__init__(candidates, function, labels=labels, agents=None, policy=policy)
-        self.paired = function.paired
+        self.paired, self.independent = function.paired, not function.paired
 
     def identity(self) -> list[Any]:
         """Whether pulls are paired belongs to the identity."""

@@ -66,6 +66,7 @@ class LoggedArms(Arms):
         if replay and dealt_to is not None and not by_agent:
             table = [[of_arm[0][agent::dealt_to] for agent in range(dealt_to)] for of_arm in table]
         self._table, self._replay = table, replay
+        self.independent = not replay
 
     def identity(self) -> list[Any]:
         """The rewards belong to the identity."""

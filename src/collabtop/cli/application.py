@@ -8,7 +8,7 @@ import typer
 
 from collabtop._version import __version__
 from collabtop.cli.algorithms_command import algorithms, algorithms_examples
-from collabtop.cli.certs_command import certs, certs_examples
+from collabtop.cli.certs_command import certs
 from collabtop.cli.coordinate_command import coordinate, coordinate_examples
 from collabtop.cli.demo_command import demo, demo_examples
 from collabtop.cli.errors import Command, OneLineErrors
@@ -44,7 +44,7 @@ app.command(cls=Command, epilog=study_examples)(study)
 app.command(cls=Command, epilog=reproduce_examples)(reproduce)
 app.command(cls=Command, epilog=coordinate_examples)(coordinate)
 app.command(cls=Command, epilog=join_examples)(join)
-app.command(cls=Command, epilog=certs_examples)(certs)
+app.add_typer(certs, name="certs")
 
 
 def _show_version(wanted: bool) -> None:

@@ -12,11 +12,12 @@ from collabtop.cli.coordinate_command import AuthorityOption, CertOption, KeyOpt
 from collabtop.cli.errors import resumable
 from collabtop.cli.output import examples
 from collabtop.cli.values import load
+from collabtop.teams.sites.site import read_secret
 
 join_examples = examples(
     "collabtop join coordinator.example.org:7443 --site north --arms mymodule:arms --cert north.pem",
     "collabtop join coordinator.example.org:7443 --site north --arms mymodule:candidates --pull mymodule:score "
-    "--cert north.pem --audit sent.jsonl --min-batch 20",
+    "--cert north.pem --audit sent.jsonl --policy policy.toml",
 )
 
 
@@ -38,7 +39,14 @@ def join(
     audit: Annotated[
         Path | None, shared.file_option("Write every message that leaves this site here, in readable form.")
     ] = None,
-    min_batch: Annotated[int, typer.Option(help="Never send a mean of fewer pulls than this.")] = 2,
+    min_batch: Annotated[int, typer.Option(help="Send nothing that depends on a batch of fewer pulls than this.")] = 2,
+    secret: Annotated[
+        Path | None,
+        shared.file_option("Mix the content of this file into the draws; default: random. An empty file: nothing."),
+    ] = None,
+    policy: Annotated[
+        Path | None, shared.file_option("Enforce this TOML file: what the owner of this site allows.")
+    ] = None,
     run: Annotated[str, typer.Option(metavar="ID", help="Take part in this run only.")] = "",
     give_up: Annotated[float, typer.Option(help="Give up after this many seconds without a coordinator.")] = 3600.0,
     keepalive: Annotated[float, typer.Option(help="Seconds between heartbeats.")] = 10.0,
@@ -66,6 +74,8 @@ def join(
             journal=journal if journal is not None else Path(f"{site}-journal"),
             audit=audit,
             min_batch=min_batch,
+            site_policy=None if policy is None else ct.read_site_policy(policy),
+            secret=None if secret is None else read_secret(secret),
             run=run,
             give_up=give_up,
             keepalive=keepalive,

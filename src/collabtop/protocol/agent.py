@@ -16,6 +16,9 @@ from collabtop.protocol.rounding import NoiseGauge, coarse_means
 from collabtop.protocol.setup import Setup
 from collabtop.protocol.ties import perturbed
 
+CheckDraw = Callable[[int, int, Ints, Ints], None]
+"""Called before a draw with the agent, the number of its first pull, the arms and the times; may raise an error."""
+
 _FEW_ARMS = 16
 _NO_ARMS = np.empty(0, np.int64)
 _NO_REALS = np.empty(0)
@@ -32,11 +35,18 @@ class Agent:
     Reply(agent=0, number=1, pulls=8, answer=Means(means=array([1., 0.]), free=()))
     """
 
-    def __init__(self, number: int, arms: Arms, setup: Setup, recorder: Recorder | None = None) -> None:
+    def __init__(
+        self,
+        number: int,
+        arms: Arms,
+        setup: Setup,
+        recorder: Recorder | None = None,
+        check_draw: CheckDraw | None = None,
+    ) -> None:
         self.number = number
         self.batches: list[tuple[Ints, Ints, Reals]] = []
         """All batches of pulls so far: arms, times, sums (mirrored if the run is)."""
-        self._arms, self._recorder = arms, recorder or Recorder()
+        self._arms, self._recorder, self._check_draw = arms, recorder or Recorder(), check_draw
         self._problem = setup.problem
         self._mirrored = setup.mirrored
         self._draws = Draws(setup.seed, number)
@@ -101,6 +111,8 @@ class Agent:
         count = total * len(arms) if len(times) == 1 else total
         if self._draws.pulls_made + count > self._problem.horizon:
             raise ProtocolError(f"agent {self.number} was asked to pull past the horizon")
+        if self._check_draw is not None:
+            self._check_draw(self.number, self._draws.pulls_made, arms, times)
         sums = self._arms.pull_recorded(arms, times, self._draws, self._recorder)
         self._draws.pulls_made += count
         if self._mirrored:

@@ -295,6 +295,8 @@ class JournalHeader(msgspec.Struct, frozen=True, tag="JournalHeader"):
     """The fingerprint of the site's arms."""
     life: int
     """A random number that identifies the journal: requests with a different one are not for it."""
+    secret: bytes = b""
+    """What the site mixes into its draws; empty: they follow from the seed of the run."""
 
 
 class StudyHeader(msgspec.Struct, frozen=True, tag="StudyHeader"):

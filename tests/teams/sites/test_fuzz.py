@@ -48,7 +48,7 @@ COUNT = 5_000
 PARTS = [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, 21))]
 LARGE_HORIZON = 100_000
 """A horizon that is large enough for unplanned requests."""
-CLIENT = SiteClient("localhost:1", None, simulated_arms(), None, None, 2, "", 1.0, 1.0, None)
+CLIENT = SiteClient("localhost:1", None, simulated_arms(), None, None, 2, b"", None, None, "", 1.0, 1.0, None)
 
 
 # -- what both sides do with the frames they receive
@@ -93,7 +93,7 @@ class Site:
         number = history[0].request.agent
         problem = msgspec.structs.replace(setup.problem, horizon=LARGE_HORIZON)
         setup = msgspec.structs.replace(setup, problem=problem)
-        self.agent = Journal(None, RUN, setup, [number], simulated_arms(), 1).agents[number]
+        self.agent = Journal(None, RUN, setup, [number], simulated_arms(), 1, b"").agents[number]
         self.state = PublicState(number, problem)
         self.counts = Counter()
         for exchange in history[: talk.start]:

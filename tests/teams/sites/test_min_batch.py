@@ -1,4 +1,4 @@
-"""A site sends no mean over fewer pulls than min_batch, and declines at the start if the schedule needs one."""
+"""A site sends nothing that depends on a batch of fewer pulls than min_batch, and declines early."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def sent(path):
         ((Pull(np.array([0, 1, 2]), np.array([7, 0, 3])),), 3),  # an arm without pulls has no mean
         ((PullHand(4), Sample(1, 2)), 4),
         ((PullOpen(None, 6, 0.0),), 6),
-        ((Prune(1, np.array([4, 2]), np.array([1, 9])),), 9),  # the answer has means over all stages
+        ((Prune(1, np.array([4, 2]), np.array([1, 9])),), 1),  # the survivors of the first stage reveal its pulls
+        ((Prune(1, np.array([4, 2]), np.array([9, 12])),), 3),
+        ((Prune(1, np.array([4, 2]), np.array([9, 9])),), 9),  # a stage without pulls of its own
         ((Deal(np.array([1, 2])),), None),
         ((HandOver(live=True, used=3),), None),  # means that were sent before
     ],

@@ -23,7 +23,7 @@ def test_duplicated_delayed_and_reordered_messages_give_the_undisturbed_run(cert
         threading.Thread(
             target=ct.join,
             args=[f"localhost:{box.port}", ARMS],
-            kwargs={"cert": certs / f"site{number}.pem", "min_batch": 1},
+            kwargs={"cert": certs / f"site{number}.pem", "min_batch": 1, "secret": b""},
         )
         for number, box in enumerate(boxes)
     ]

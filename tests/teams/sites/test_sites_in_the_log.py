@@ -32,7 +32,7 @@ class Fails(ct.Arms):
 
 def join(team, certs, site, arms):
     with suppress(ct.CollabtopError, RuntimeError):  # only the coordinator's log is tested
-        ct.join(f"localhost:{team.port}", arms, cert=certs / f"{site}.pem", give_up=1)
+        ct.join(f"localhost:{team.port}", arms, cert=certs / f"{site}.pem", give_up=1, secret=b"")
 
 
 def run(certs, log, *, on_lost):

@@ -39,10 +39,12 @@ def waiting_run(certs):
     thread = threading.Thread(target=lambda: results.append(ct.identify(ct.RemoteArms(3), **RUN, team=team)))
     thread.start()
     address = f"localhost:{team.port}"
-    first = threading.Thread(target=ct.join, args=[address, ARMS], kwargs={"cert": certs / "site0.pem", "give_up": 20})
+    first = threading.Thread(
+        target=ct.join, args=[address, ARMS], kwargs={"cert": certs / "site0.pem", "give_up": 20, "secret": b""}
+    )
     first.start()
     yield team
-    ct.join(address, ARMS, cert=certs / "site1.pem", give_up=20)
+    ct.join(address, ARMS, cert=certs / "site1.pem", give_up=20, secret=b"")
     for started in (thread, first):
         started.join(20)
     unlabelled = ct.BernoulliArms(ARMS.means)
@@ -150,10 +152,12 @@ def test_an_answer_that_arrives_before_a_restarted_coordinator_asks_again_is_ign
             peer.send(frame)
         while team.transport_stats().bytes < received + sum(len(encode(frame)) for frame in frames):
             assert run.is_alive()
-        first = threading.Thread(target=ct.join, args=[address, ARMS], kwargs={"cert": certs / "site0.pem"})
+        first = threading.Thread(
+            target=ct.join, args=[address, ARMS], kwargs={"cert": certs / "site0.pem", "secret": b""}
+        )
         first.start()
         assert isinstance(peer.read(), Ask)
-    ct.join(address, ARMS, cert=certs / "site1.pem", give_up=20)
+    ct.join(address, ARMS, cert=certs / "site1.pem", give_up=20, secret=b"")
     for thread in (run, first):
         thread.join(20)
     assert results == [ct.identify(ct.BernoulliArms(ARMS.means), **RUN)]

@@ -40,7 +40,14 @@ class Audit:
 
     def note(self, frame: FromSite) -> None:
         """Write a frame that is about to be sent."""
-        line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **readable(frame)}
+        self._append(readable(frame))
+
+    def note_event(self, event: str, **fields: Any) -> None:
+        """Write what a site with a policy was asked, what it declined and what it had spent; nothing is sent."""
+        self._append({"event": event, **fields})
+
+    def _append(self, fields: dict[str, Any]) -> None:
+        line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **fields}
         before = os.fstat(self._file.fileno()).st_size
         try:
             write_all(self._file, msgspec.json.encode(line) + b"\n")

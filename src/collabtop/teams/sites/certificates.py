@@ -24,6 +24,11 @@ _LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _HOST = re.compile(rf"(\*\.)?({_LABEL}\.)*{_LABEL}")
 _LONGEST_HOST = 253
 _MOST_DAYS = 36_500
+DAYS = 30
+"""How many days certificates are valid by default: they are easy to renew."""
+_AUTHORITY_DAYS = 3_650
+_ISSUED = "issued.txt"
+"""One line per certificate: its serial number and its name, so that all certificates of a name can be revoked."""
 _CLOCKS_DIFFER = timedelta(minutes=5)
 
 
@@ -49,18 +54,18 @@ def make_certificates(
     sites: Sequence[str],
     *,
     hosts: Sequence[str] = ("localhost", "127.0.0.1"),
-    days: float = 365,
+    days: float = DAYS,
 ) -> list[Path]:
     """Make a private authority and certificates for the coordinator and each site; return the new certificates.
 
-    Existing files are kept.
+    Existing files are kept; `renew_certificates` replaces them.
 
     Args:
         folder: the folder for the files, NAME.pem and NAME.key. Give each site `authority.pem` and its own two files.
             Keep `authority.key` private: it can issue more certificates.
         sites: names of the sites.
         hosts: names and addresses at which sites reach the coordinator.
-        days: how many days the certificates are valid.
+        days: how many days the certificates are valid; the authority itself is valid for ten years.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -69,22 +74,20 @@ def make_certificates(
     >>> [path.name for path in make_certificates(folder, ["north", "south"])]
     ['south.pem']
     """
-    names = [check_site_name(name) for name in _listed("sites", sites)]
-    hosts = [_check_host(host) for host in _listed("hosts", hosts)]
+    names = [check_site_name(name) for name in listed_names("sites", sites)]
+    hosts = [_check_host(host) for host in listed_names("hosts", hosts)]
     if not hosts:
         raise InputError(
             "hosts is empty, but at least one name or address of the coordinator is needed", argument="hosts"
         )
-    days = positive_number("days", days)
-    if days > _MOST_DAYS:
-        raise InputError(f"days is {days:g}, but at most {_MOST_DAYS:,} (a hundred years) are allowed", argument="days")
+    days = _check_days(days)
     require("sites", "cryptography", what="making certificates")
     folder, paths = Path(folder), []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / f"{AUTHORITY}.pem").exists():
-            paths.append(_make_authority(folder, days))
-        issuer = _Issuer(folder)
+            paths.append(_make_authority(folder, max(days, _AUTHORITY_DAYS)))
+        issuer = Issuer(folder)
         if not (folder / f"{COORDINATOR}.pem").exists():
             paths.append(issuer.make(COORDINATOR, hosts, days, for_server=True))
         new = [name for name in names if not (folder / f"{name}.pem").exists()]
@@ -94,7 +97,76 @@ def make_certificates(
     return paths
 
 
-def _listed(name: str, texts: Sequence[str]) -> Sequence[str]:
+def renew_certificates(folder: str | PathLike[str], names: Sequence[str] = (), *, days: float = DAYS) -> list[Path]:
+    """Replace certificates and keys by new ones; return the certificates.
+
+    Copy a site's two files to the site. A coordinator and sites that are running use new files from their next
+    connection on, without a restart. The old certificates stay valid until they expire or are revoked.
+
+    Args:
+        folder: the folder that `make_certificates` made.
+        names: names of the sites, and `coordinator`; default: all that were made here.
+        days: how many days the new certificates are valid.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = make_certificates(folder, ["north"])
+    >>> [path.name for path in renew_certificates(folder)]
+    ['coordinator.pem', 'north.pem']
+    """
+    days = _check_days(days)
+    require("sites", "cryptography", what="making certificates")
+    folder, names = Path(folder), listed_names("names", names)
+    try:
+        issuer = Issuer(folder)
+        issued = sorted(issued_serials(folder))
+        unknown = [name for name in names if name not in issued]
+        if unknown:
+            raise InputError(f"names has {unknown[0]!r:.80}, but no certificate was made for it here", argument="names")
+        return [issuer.renew(name, days) for name in names or issued]
+    except OSError as error:
+        raise FileError(f"certificates in {str(folder)!r}: {reason(error)}", argument="folder") from None
+
+
+def issued_serials(folder: Path) -> dict[str, list[int]]:
+    """The serial numbers of all certificates that were made in a folder, by name."""
+    from cryptography import x509
+
+    serials: dict[str, list[int]] = {}
+    path = folder / _ISSUED
+    try:
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+            serial, _, name = line.partition(" ")
+            serials.setdefault(name, []).append(int(serial, 16))
+        for path in folder.glob("*.pem"):  # those of earlier versions are not listed
+            data = path.read_bytes()
+            if path.stem not in (AUTHORITY, *serials) and b"-----BEGIN CERTIFICATE-----" in data:
+                serials[path.stem] = [x509.load_pem_x509_certificate(data).serial_number]
+    except ValueError:
+        raise FileError(f"{str(path)!r} is damaged, so the certificates made here are not known") from None
+    return serials
+
+
+def replace_file(path: Path, data: bytes, mode: int) -> None:
+    """Replace a file at once, so that a reader sees either the old content or the new one."""
+    new = path.with_name(f".{path.name}.new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+
+
+def _check_days(days: float) -> float:
+    days = positive_number("days", days)
+    if days > _MOST_DAYS:
+        raise InputError(f"days is {days:g}, but at most {_MOST_DAYS:,} (a hundred years) are allowed", argument="days")
+    return days
+
+
+def listed_names(name: str, texts: Sequence[str]) -> Sequence[str]:
+    """Validate a list of names."""
     if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         raise wrong_value(name, texts, "a list of names is needed")
     return texts
@@ -114,7 +186,7 @@ def _check_host(host: str) -> str:
     )
 
 
-class _Issuer:
+class Issuer:
     """Issues certificates signed by the authority in a folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -125,16 +197,17 @@ class _Issuer:
         self._folder = folder
         try:
             key = load_pem_private_key((folder / f"{AUTHORITY}.key").read_bytes(), None)
-            self._certificate = x509.load_pem_x509_certificate((folder / f"{AUTHORITY}.pem").read_bytes())
+            self.certificate = x509.load_pem_x509_certificate((folder / f"{AUTHORITY}.pem").read_bytes())
         except (ValueError, TypeError):
             raise FileError(
                 f"{str(folder / AUTHORITY)!r}.pem and .key are not an authority made by collabtop"
             ) from None
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise FileError(f"{str(folder / AUTHORITY)!r}.key is not a key made by collabtop")
-        self._key = key
+        self.key = key
 
     def make(self, name: str, names: Sequence[str], days: float, *, for_server: bool) -> Path:
+        """Make a certificate and its key, in place of earlier ones."""
         from cryptography import x509
         from cryptography.hazmat.primitives import hashes
         from cryptography.x509.oid import ExtendedKeyUsageOID
@@ -143,13 +216,26 @@ class _Issuer:
         # A site's certificate cannot be used by a server, nor the coordinator's by a client.
         usage = ExtendedKeyUsageOID.SERVER_AUTH if for_server else ExtendedKeyUsageOID.CLIENT_AUTH
         builder = (
-            _builder(name, self._certificate.subject, key.public_key(), days)
+            _builder(name, self.certificate.subject, key.public_key(), days)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.SubjectAlternativeName(list(map(_alternative, names))), critical=False)
             .add_extension(x509.ExtendedKeyUsage([usage]), critical=True)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False)
         )
-        return _write(self._folder, name, builder.sign(self._key, hashes.SHA256()), key)
+        certificate = builder.sign(self.key, hashes.SHA256())
+        with (self._folder / _ISSUED).open("a", encoding="utf-8") as file:  # first: what is not listed is not revoked
+            file.write(f"{certificate.serial_number:x} {name}\n")
+        return _write(self._folder, name, certificate, key)
+
+    def renew(self, name: str, days: float) -> Path:
+        """Make a new certificate with the names of the present one."""
+        from cryptography import x509
+
+        present = x509.load_pem_x509_certificate((self._folder / f"{name}.pem").read_bytes())
+        names = present.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        addresses = [str(address) for address in names.get_values_for_type(x509.IPAddress)]
+        hosts = [*names.get_values_for_type(x509.DNSName), *addresses]
+        return self.make(name, hosts, days, for_server=name == COORDINATOR)
 
 
 def _make_authority(folder: Path, days: float) -> Path:
@@ -216,9 +302,7 @@ def _write(folder: Path, name: str, certificate: x509.Certificate, key: ec.Ellip
 
     secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     # The key is written first, so that a certificate that exists has its key, and is never readable by others.
-    (folder / f"{name}.key").unlink(missing_ok=True)
-    with os.fdopen(os.open(folder / f"{name}.key", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(secret)
+    replace_file(folder / f"{name}.key", secret, mode=0o600)
     path = folder / f"{name}.pem"
-    path.write_bytes(certificate.public_bytes(Encoding.PEM))
+    replace_file(path, certificate.public_bytes(Encoding.PEM), mode=0o666)
     return path

@@ -7,19 +7,23 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from os import PathLike
+from threading import Event
 from typing import Any, NoReturn
 
 import grpc
 import grpc.aio
 
 from collabtop.arms import Arms
-from collabtop.errors import ProtocolError, PullError, SiteError
-from collabtop.protocol.messages import Reply
+from collabtop.errors import FileError, InputError, ProtocolError, PullError, SiteError
+from collabtop.protocol.messages import Reply, kind_of
 from collabtop.teams.remote.envelope import SealedRequest, seal_reply
 from collabtop.teams.sites import frames, tls
 from collabtop.teams.sites.audit import Audit
 from collabtop.teams.sites.journal import Journal, JournalledAgent
-from collabtop.teams.sites.min_batch import SmallBatchError, rehearsed_smallest_batch
+from collabtop.teams.sites.min_batch import SmallBatchError
+from collabtop.teams.sites.rehearsal import rehearse
+from collabtop.teams.sites.site_budget import SiteBudget
+from collabtop.teams.sites.site_policy import PolicyError, PolicyGuard, SitePolicy
 from collabtop.teams.sites.team import labels_fingerprint
 from collabtop.teams.threads import AgentThread
 
@@ -41,18 +45,23 @@ class SiteClient:
     def __init__(
         self,
         address: str,
-        files: tls.Files,
+        paths: tls.FilePaths,
         arms: Arms,
         folder: str | PathLike[str] | None,
         audit: Audit | None,
         min_batch: int,
+        secret: bytes | None,
+        policy: SitePolicy | None,
+        budget: SiteBudget | None,
         run_id: str,
         give_up: float,
         keepalive: float,
         on_status: Callable[[str], None] | None,
     ) -> None:
-        self._address, self._files, self._arms = address, files, arms
-        self._folder, self._audit, self._min_batch = folder, audit, min_batch
+        self._address, self._paths, self._arms = address, paths, arms
+        self._folder, self._audit, self._min_batch, self._secret = folder, audit, min_batch, secret
+        self._policy, self._budget = policy, budget
+        self._guard: PolicyGuard | None = None
         self.run_id = run_id
         self._give_up, self._keepalive = give_up, keepalive
         self._report = on_status or (lambda line: None)
@@ -61,6 +70,8 @@ class SiteClient:
         self._threads: dict[int, AgentThread] = {}
         self._busy: dict[int, int] = {}
         self._outbox: asyncio.Queue[frames.FromSite | None] | None = None
+        self._closed = Event()
+        """Set when the site leaves, so that a rehearsal ends."""
         self._failure: asyncio.Future[None] | None = None
         """Gets the exception that ends this site's part in the run."""
 
@@ -74,6 +85,7 @@ class SiteClient:
 
     def close(self) -> None:
         """Stop the agents, without waiting for a function that hangs."""
+        self._closed.set()
         for thread in self._threads.values():
             thread.end()
         if self._journal is not None:
@@ -111,21 +123,27 @@ class SiteClient:
 
     async def _connect(self, process: int) -> bool:
         """Make one connection and use it while it lasts; return True if the run is over."""
-        credentials = grpc.ssl_channel_credentials(self._files.authority, self._files.key, self._files.certificate)
+        try:
+            files = self._paths.read()  # each time, since they may have been renewed, or may have expired
+            tls.certificate_dates(files.certificate, self._paths.certificate)
+        except InputError as error:
+            raise _ConnectionLost(str(error)) from None
+        credentials = grpc.ssl_channel_credentials(files.authority, files.key, files.certificate)
         options = tls.client_options(self._keepalive)
         async with grpc.aio.secure_channel(self._address, credentials, options=options) as channel:
             call = channel.stream_stream(f"/{frames.SERVICE}/{frames.METHOD}")()
             try:
                 return await self._take_part(call, process)
             except _BROKEN as error:
+                if call.done():  # a write may have failed before the status was read
+                    await self._check_status(call)
                 raise _ConnectionLost(_describe(error)) from None
             finally:
                 call.cancel()
 
     async def _take_part(self, call: Any, process: int) -> bool:
-        await self._send(
-            call, frames.Hello(frames.VERSION, self.run_id, process, self._arms.n, labels_fingerprint(self._arms))
-        )
+        labels = labels_fingerprint(self._arms) if self._policy is None or self._policy.labels else ""
+        await self._send(call, frames.Hello(frames.VERSION, self.run_id, process, self._arms.n, labels))
         joiner = frames.Joiner(frames.SMALL)
         frame = await self._read(call, joiner)
         if isinstance(frame, frames.Refused):
@@ -195,11 +213,17 @@ class SiteClient:
         while True:
             piece = await call.read()
             if piece is grpc.aio.EOF:
+                await self._check_status(call)
                 error = grpc.aio.AioRpcError(await call.code(), None, None, await call.details())
                 raise _ConnectionLost(_describe(error))
             whole = joiner.take(piece)
             if whole is not None:
                 return frames.read_from_coordinator(whole)
+
+    async def _check_status(self, call: Any) -> None:
+        """Raise an error if the coordinator ended a call with a status because it rejects this site."""
+        if await call.code() == grpc.StatusCode.PERMISSION_DENIED:
+            self._handle_refusal(frames.Refused("revoked" if await call.details() == "revoked" else "name"))
 
     def _handle_refusal(self, frame: frames.Refused) -> NoReturn:
         if frame.why == "here already":
@@ -223,12 +247,15 @@ class SiteClient:
         declined = await asyncio.to_thread(self._objection, welcome)
         if declined is not None:
             frame, error = declined
+            if self._audit is not None and self._policy is not None:
+                self._audit.note_event("stopped", why=str(error))
             await self._send(call, frame)
             await call.done_writing()
             await _wait_for_end(call)
             raise error
+        run = (welcome.run, welcome.setup, welcome.agents)
         self._journal = await asyncio.to_thread(
-            Journal, self._folder, welcome.run, welcome.setup, welcome.agents, self._arms, self._min_batch
+            Journal, self._folder, *run, self._arms, self._min_batch, self._secret, self._guard
         )
         self._threads = {number: AgentThread(agent) for number, agent in self._journal.agents.items()}
         self._welcome, self.run_id = welcome, welcome.run
@@ -244,14 +271,22 @@ class SiteClient:
         numbers = set(welcome.agents)
         if not valid or not numbers or len(numbers) < len(welcome.agents) or max(numbers) >= problem.agents:
             return _declined("request", 0, "the coordinator offered an invalid run")
-        if self._min_batch > 1:
-            smallest = rehearsed_smallest_batch(welcome.setup)
+        if self._min_batch > 1 or self._policy is not None:
+            rehearsal = rehearse(welcome.setup, welcome.agents, min_batch=self._min_batch, halted=self._closed)
+            smallest = rehearsal.smallest
             if smallest is not None and smallest < self._min_batch:
                 why = (
                     f"the schedule of {welcome.setup.algorithm} at horizon {problem.horizon} has a batch of size "
                     f"{smallest}, but min_batch is {self._min_batch}: try a different horizon"
                 )
                 return _declined("batch", smallest, why)
+            if self._policy is not None:
+                try:
+                    self._guard = PolicyGuard(
+                        self._policy, welcome.setup, welcome.run, rehearsal, self._budget, self._arms.label
+                    )
+                except PolicyError as error:
+                    return _declined(error.why, 0, str(error))
         return None
 
     def _handle_request(self, sealed: SealedRequest) -> None:
@@ -270,6 +305,9 @@ class SiteClient:
         except ProtocolError:  # its text may quote the peer
             self._stop(frames.Declined("request"), ProtocolError("the coordinator sent an invalid message"))
             return
+        if self._audit is not None and self._policy is not None:
+            kinds = [kind_of(type(message)) for message in request.messages]
+            self._audit.note_event("asked", agent=sealed.agent, number=sealed.number, kinds=kinds)
         self._busy[sealed.agent] = sealed.number
         loop, future = asyncio.get_running_loop(), self._threads[sealed.agent].ask(request)
         future.add_done_callback(lambda done: _call_in_loop(loop, self._handle_answer, agent, sealed.number, done))
@@ -286,6 +324,8 @@ class SiteClient:
             self._stop(frames.Failed(agent.number, number, self._arm_with_label(error.candidate)), error)
         elif isinstance(error, SmallBatchError):
             self._stop(frames.Declined("batch", error.pulls), SiteError(str(error)))
+        elif isinstance(error, PolicyError):
+            self._stop(frames.Declined(error.why), SiteError(f"this site declined a question: {error}"))
         elif isinstance(error, ProtocolError):
             self._stop(frames.Declined("request"), SiteError(f"the coordinator sent an invalid request: {error}"))
         else:
@@ -295,6 +335,11 @@ class SiteClient:
         """End this site's part in the run with an error, after a last frame."""
         if last_frame is not None and self._outbox is not None:
             self._outbox.put_nowait(last_frame)
+        if self._audit is not None and self._policy is not None:
+            try:
+                self._audit.note_event("stopped", why=str(error))
+            except FileError as failed:  # the disk is full, for example
+                error = failed
         assert self._failure is not None
         if not self._failure.done():
             self._failure.set_exception(error)
@@ -332,9 +377,12 @@ def _describe(error: Exception) -> str:
 
 
 _DESCRIPTIONS = {
+    "certificate has expired": "the coordinator's certificate has expired, or the clock of this machine is fast",
+    "certificate is not yet valid": "the coordinator's certificate is not valid yet: the clock of this machine is slow",
     "CERTIFICATE_VERIFY_FAILED": "the coordinator's certificate is not from our authority, or not for this address",
     "Connection refused": "connection refused",
     "resolving": "unknown host name",
+    "too many calls": "too many connections with this certificate",
     "failed to connect": "cannot connect: the coordinator closes the connection, or a firewall blocks it",
 }
 """By a part of gRPC's own text; the first match counts."""
@@ -344,6 +392,7 @@ _PERHAPS_BY_MISTAKE = ("version", "name", "run", "arms", "labels", "frame")
 
 _WHY_REFUSED = {
     "version": "it uses a different version of the protocol",
+    "revoked": "the certificate of this site was revoked",
     "name": "the certificate's name is not one of this run's sites",
     "run": "it has a different run",
     "arms": "its run has a different number of arms",

@@ -51,6 +51,8 @@ class SiteSlot:
         self.name, self.agents = name, agents
         self.session: Session | None = None
         """Its connection; None while it is disconnected."""
+        self.calls = 0
+        """Calls of its peers, whether they got through the handshake or not."""
         self.handshakes = 0
         """Handshakes in progress."""
         self.has_joined = False
@@ -60,6 +62,10 @@ class SiteSlot:
         """Why it takes no part any more; None while it does."""
         self.lost = False
         """Whether the run continues without it."""
+
+    def end_call(self) -> None:
+        """Note that a call has ended."""
+        self.calls -= 1
 
     def __str__(self) -> str:  # for logs, which contain no names of sites
         return f"agent {self.agents[0]}" if len(self.agents) == 1 else f"agents {self.agents[0]} to {self.agents[-1]}"
@@ -73,6 +79,8 @@ class Session:
         self.process = process
         self.life = 0
         """Id of the site's journal, from its `Ready`."""
+        self.certificate = b""
+        """The peer's certificate, in PEM format."""
         self._outbox: asyncio.Queue[FromCoordinator | None] = asyncio.Queue()
         self._writer = asyncio.ensure_future(self._write())
         self.ended = asyncio.Event()

@@ -40,9 +40,9 @@ Digits = Annotated[str, msgspec.Meta(pattern=r"\A([0-9a-f]{32})?\Z")]
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 WhyRefused = Literal[
-    "version", "name", "run", "arms", "labels", "here already", "behind", "ahead", "frame", "answer", "lost"
+    "version", "name", "revoked", "run", "arms", "labels", "here already", "behind", "ahead", "frame", "answer", "lost"
 ]
-WhyDeclined = Literal["arms", "batch", "request"]
+WhyDeclined = Literal["arms", "batch", "request", "policy", "plan", "budget"]
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=True):

@@ -106,4 +106,7 @@ _WHY_DECLINED = {
     "arms": "it has a different number of arms",
     "batch": "the schedule has a batch of size {}, below the site's --min-batch: try a different horizon",
     "request": "it received an invalid request",
+    "policy": "its policy does not allow this run",
+    "plan": "it received a question that does not follow from the announced algorithm and plan",
+    "budget": "its budget for questions or pulls in all runs is used up",
 }

@@ -4,8 +4,8 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal, NoReturn
 
 import grpc
 import grpc.aio
@@ -18,8 +18,9 @@ from collabtop.teams.remote.envelope import seal_requests
 from collabtop.teams.sites import frames, tls
 from collabtop.teams.sites.connections import Pending, RunOffer, Session, SiteSlot, SiteTimeouts, read_frame
 from collabtop.teams.sites.handshake import Handshake, Rejected, why_declined
+from collabtop.teams.sites.port import MOST_CALLS, Port
+from collabtop.teams.sites.revocation import RevocationList
 from collabtop.teams.sites.validation import PublicState
-from collabtop.validation import wrong_value
 
 log = logging.getLogger("collabtop.sites")
 
@@ -28,50 +29,6 @@ _RECONNECT_PENALTY = 1.0
 """Seconds of `answer_within` that a reconnect uses up, so that a site cannot extend its time by reconnecting."""
 _FINISH_SECONDS = 30.0
 """The longest wait for disconnected sites at the end of a run; a site tries to reconnect every five seconds."""
-
-
-_CLOSE_SECONDS = 2.0
-
-
-class Port:
-    """A port of this machine, secured with mutual TLS. It lives on one event loop."""
-
-    def __init__(self, listen: str, files: tls.Files, keepalive: float, sites: int) -> None:
-        self._opened = False
-        most_calls = 16 + 4 * sites
-        self._server = grpc.aio.server(options=tls.server_options(keepalive), maximum_concurrent_rpcs=most_calls)
-        credentials = grpc.ssl_server_credentials(
-            [(files.key, files.certificate)], root_certificates=files.authority, require_client_auth=True
-        )
-        try:
-            self.number: int = self._server.add_secure_port(listen, credentials)
-        except RuntimeError:
-            raise wrong_value("listen", listen, "that address cannot be used: is the port in use?") from None
-
-    @classmethod
-    async def bind(cls, listen: str, files: tls.Files, keepalive: float, sites: int) -> "Port":
-        """Bind the port on the running event loop; sites that connect wait until it is opened."""
-        return cls(listen, files, keepalive, sites)
-
-    async def open(self, serve: Callable[[Any, Any], Awaitable[None]]) -> None:
-        """Accept peers: call `serve` for each one with a valid certificate."""
-        handler = grpc.stream_stream_rpc_method_handler(serve)
-        self._server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(frames.SERVICE, {frames.METHOD: handler}),)
-        )
-        await self._server.start()
-        self._opened = True
-
-    async def close(self) -> None:
-        """Disconnect all peers and release the port."""
-        if not self._opened:
-            await self._server.start()  # a server that was never started cannot be stopped, and would keep the port
-        await self._server.stop(grace=0.2)
-        # gRPC's tasks for its calls outlive stop(), and it prints a traceback for each one that is cancelled when the
-        # loop is closed. They cannot be listed, but the loop serves only this port, so wait for all of its tasks.
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        if others:
-            await asyncio.wait(others, timeout=_CLOSE_SECONDS)
 
 
 class SiteServer:
@@ -85,12 +42,13 @@ class SiteServer:
         timeouts: SiteTimeouts,
         transport: TransportStats,
         on_event: OnEvent | None,
+        revoked: RevocationList,
         lost: frozenset[int] = frozenset(),
         latest_request: int = 1,
         begun: bool = False,
     ) -> None:
         self._offer, self._states, self._timeouts = offer, states, timeouts
-        self._transport, self._on_event = transport, on_event
+        self._transport, self._on_event, self._revoked = transport, on_event, revoked
         self._handshake = Handshake(offer, states, transport, latest_request)
         self._slots: list[SiteSlot] = []
         for name, count in sites:
@@ -129,6 +87,7 @@ class SiteServer:
                 for reply in done:
                     reply.result()
                 self._check_timeouts()
+                await self._check_revocations()
             if all(slot.lost for slot in self._slots):  # raised here: the algorithm does not know the reasons
                 raise SiteError(f"no site is left: {'; '.join(str(slot.failure) for slot in self._slots)}")
             replies = [self._pending[request.agent].reply.result() for request in requests]
@@ -177,6 +136,7 @@ class SiteServer:
                     break
                 count = f"{len(missing)} of {len(self._slots)} sites"
                 raise SiteError(f"{count} did not connect within {limit:g} s: {', '.join(missing)}")
+            await self._check_revocations()
             self._changed.clear()
             try:
                 await asyncio.wait_for(self._changed.wait(), _TICK)
@@ -218,34 +178,63 @@ class SiteServer:
             pending.sent = True
             slot.session.send(frames.Ask(seal_requests([pending.request], {agent: slot.session.life})[0]))
 
+    async def _check_revocations(self) -> None:
+        """Disconnect the sites whose certificates were revoked since the last time."""
+        if self._revoked.refresh():
+            for slot in self._slots:
+                if slot.session is not None and self._revoked.has(slot.session.certificate):
+                    self._transport.refused += 1
+                    log.warning("disconnected %s: its certificate was revoked", slot)
+                    await slot.session.close(frames.Refused("revoked"))
+
     # -- one connection
 
     async def _serve(self, _: Any, context: Any) -> None:
         """Serve one peer, from its first frame until it disconnects."""
-        names = tls.peer_names(context.auth_context())
-        slot = next((self._by_name[name] for name in names if name in self._by_name), None)
+        slot = await self._slot_for(context)
         session = None
         try:
-            if slot is None or len(names) != 1:
-                raise Rejected("name")
             session = await self._handshake.accept(slot, context)
+            session.certificate = tls.peer_certificate(context.auth_context())
             await self._connect(slot, session)
             await self._read_all(slot, session, context)
         except Rejected as rejected:
             self._changed.set()
             self._transport.refused += 1
-            log.warning("rejected a peer (%s): %s", slot or "not a site of this run", rejected.why)
+            log.warning("rejected a peer (%s): %s", slot, rejected.why)
             await self._refuse(session, context, rejected.why)
         except ProtocolError as error:
             self._transport.refused += 1
             log.warning("disconnected %s: invalid message (%s)", slot, error)
-            if slot is not None and session is not None:
+            if session is not None:
                 self._lose(slot, SiteError(f"site {slot.name} was disconnected: invalid message ({error})"))
             await self._refuse(session, context, "answer" if session else "frame")
         finally:
-            if slot is not None and session is not None:
+            if session is not None:
                 self._disconnect(slot, session)
                 await session.close()
+
+    async def _slot_for(self, context: Any) -> SiteSlot:
+        """The slot of a peer; end the call if the peer is not a site of this run, or has too many calls."""
+        names = tls.peer_names(context.auth_context())
+        slot = next((self._by_name[name] for name in names if name in self._by_name), None)
+        if slot is None or len(names) != 1:
+            await self._end_call(context, None, "name")
+        if self._revoked.has(tls.peer_certificate(context.auth_context())):
+            await self._end_call(context, slot, "revoked")
+        if slot.calls >= MOST_CALLS:
+            await self._end_call(context, slot, "too many calls")
+        slot.calls += 1
+        context.add_done_callback(lambda _: slot.end_call())
+        return slot
+
+    async def _end_call(self, context: Any, slot: SiteSlot | None, why: str) -> NoReturn:
+        """End a call with a status instead of a frame, which a peer that accepts no data would keep open."""
+        self._transport.refused += 1
+        log.warning("rejected a peer (%s): %s", slot or "not a site of this run", why)
+        busy = why == "too many calls"
+        await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED if busy else grpc.StatusCode.PERMISSION_DENIED, why)
+        raise AssertionError("abort raises an error")
 
     async def _refuse(self, session: Session | None, context: Any, why: frames.WhyRefused) -> None:
         if session is None:

@@ -2,8 +2,8 @@
 
 import secrets
 from collections.abc import Callable
-from datetime import UTC, datetime
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,11 +11,14 @@ import msgspec
 from collabtop.arms import Arms, PullPolicy
 from collabtop.arms.event_loop import EventLoopThread
 from collabtop.arms.function import Pull, as_arms
-from collabtop.errors import FileError, InputError
+from collabtop.errors import FileError, InputError, reason
 from collabtop.teams.sites.audit import Audit
 from collabtop.teams.sites.frames import check_run_id
+from collabtop.teams.sites.journal import make_folder
+from collabtop.teams.sites.site_budget import SiteBudget
+from collabtop.teams.sites.site_policy import SitePolicy
 from collabtop.teams.sites.team import host_and_port
-from collabtop.teams.sites.tls import Files, read_files
+from collabtop.teams.sites.tls import Files, certificate_dates, file_paths
 from collabtop.validation import positive_number, require, whole_number, wrong_value
 
 
@@ -46,6 +49,8 @@ def join(
     journal: str | PathLike[str] | None = None,
     audit: str | PathLike[str] | None = None,
     min_batch: int = 2,
+    secret: bytes | None = None,
+    site_policy: SitePolicy | None = None,
     run: str = "",
     give_up: float = 3600.0,
     keepalive: float = 10.0,
@@ -65,7 +70,14 @@ def join(
         policy: what happens to pulls that fail.
         journal: a folder for rewards and answers, from which a site that was killed continues.
         audit: a file to which every message is written in readable form before it is sent.
-        min_batch: never send a mean over fewer pulls; 2 means that a single reward is never sent, 1 allows it.
+        min_batch: send nothing that depends on a batch of fewer pulls; 2 means that a single reward is never sent, 1
+            allows it.
+        secret: what this site mixes into its random draws, so that the coordinator, which chooses the seed of the run,
+            cannot know which example a pull used. Default: a random one, which the journal keeps. With the same
+            secrets and seed a run can be reproduced: use each secret for one run only. `b""` means none: the site then
+            draws what the local team would.
+        site_policy: what this site's owner allows; see `SitePolicy`. A budget over all runs needs `journal`, whose
+            folder then also holds the file `budget.db`.
         run: the id of the run to take part in; default: any.
         give_up: seconds without a coordinator after which the site gives up.
         keepalive: seconds between heartbeats.
@@ -80,18 +92,29 @@ def join(
     require("sites", "grpc", "cryptography", what="a run over sites")
     from collabtop.teams.sites.client import SiteClient
 
-    host_and_port("address", address)
+    host, _ = host_and_port("address", address)
     run = check_run_id(run)
     min_batch = whole_number("min_batch", min_batch, least=1)
     give_up = positive_number("give_up", give_up, of="seconds")
     keepalive = positive_number("keepalive", keepalive, of="seconds")
+    if secret is not None and not isinstance(secret, bytes):
+        raise InputError(f"secret is a {type(secret).__name__}, but bytes are needed", argument="secret")
+    if site_policy is not None:
+        site_policy.check_coordinator(host)
+        min_batch = max(min_batch, site_policy.min_batch)
     source = _checked_arms(as_arms(arms, pull, policy), min_batch)
-    files = read_files(cert, key, authority)
-    name = certified_name(files, site, cert)
+    paths = file_paths(cert, key, authority)
+    name = certified_name(paths.read(), site, cert)
+    budget = _open_budget(site_policy, journal)
     audit_file = None if audit is None else Audit(audit)
+    if audit_file is not None and site_policy is not None:
+        _note_policy(audit_file, site_policy, budget)
     source.open()
     loop = EventLoopThread(f"site {name}")
-    client = SiteClient(address, files, source, journal, audit_file, min_batch, run, give_up, keepalive, on_status)
+    client = SiteClient(
+        *(address, paths, source, journal, audit_file, min_batch, secret, site_policy, budget),
+        *(run, give_up, keepalive, on_status),
+    )
     try:
         loop.run(client.run(secrets.randbits(62)))
         return SiteSummary(name, client.run_id, *client.totals())
@@ -101,6 +124,33 @@ def join(
         source.close()
         if audit_file is not None:
             audit_file.close()
+        if budget is not None:
+            budget.close()
+
+
+def _open_budget(policy: SitePolicy | None, journal: str | PathLike[str] | None) -> SiteBudget | None:
+    if policy is None or not policy.has_budget:
+        return None
+    if journal is None:
+        raise InputError("journal is missing: a policy with a budget needs a folder to count in", argument="journal")
+    return SiteBudget(
+        make_folder(Path(journal)) / "budget.db",
+        questions=policy.questions,
+        pulls_per_candidate=policy.pulls_per_candidate,
+    )
+
+
+def _note_policy(audit: Audit, policy: SitePolicy, budget: SiteBudget | None) -> None:
+    questions, pulls = (0, {}) if budget is None else budget.spent()
+    audit.note_event("policy", **msgspec.structs.asdict(policy), spent={"questions": questions, "pulls": pulls})
+
+
+def read_secret(path: str | PathLike[str]) -> bytes:
+    """Read a site's secret from a file: all of its bytes, so an empty file means none."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise FileError(f"secret {str(path)!r}: {reason(error)}", argument="secret") from None
 
 
 def _checked_arms(arms: Arms, min_batch: int) -> Arms:
@@ -110,11 +160,18 @@ def _checked_arms(arms: Arms, min_batch: int) -> Arms:
             "min_batch=1",
             argument="failures",
         )
+    if min_batch > 1 and not arms.independent:
+        raise InputError(
+            "the arms use their examples in a common order, so means over all of them and over all but one reveal a "
+            "single reward: draw independently (replace=True, replay=False, paired=False, a function with rng) or use "
+            "min_batch=1",
+            argument="arms",
+        )
     return arms
 
 
 def certified_name(files: Files, expected: str | None, path: str | PathLike[str]) -> str:
-    """The name in a certificate; raise `InputError` if it is not the expected one, or if the certificate expired."""
+    """The name in a certificate; raise `InputError` if it is not the expected one, or for a wrong date."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
@@ -126,9 +183,5 @@ def certified_name(files: Files, expected: str | None, path: str | PathLike[str]
     name = str(names[0].value) if names else ""
     if expected is not None and expected != name:
         raise wrong_value("site", expected, f"cert {str(path)!r} is for {name!r}")
-    if certificate.not_valid_after_utc < datetime.now(UTC):
-        raise InputError(
-            f"cert {str(path)!r} expired on {certificate.not_valid_after_utc:%Y-%m-%d}: make a new one",
-            argument="cert",
-        )
+    certificate_dates(files.certificate, Path(path))
     return name

@@ -24,12 +24,14 @@ from collabtop.runlog.format import AgentState, AgentStatus, Exchange, RemoteRun
 from collabtop.runlog.recorder import RewardRecorder
 from collabtop.teams.logging_team import replies_in, requests_in
 from collabtop.teams.sites.certificates import check_site_name
-from collabtop.teams.sites.tls import read_files
+from collabtop.teams.sites.revocation import REVOKED, RevocationList
+from collabtop.teams.sites.tls import certificate_dates, file_paths
 from collabtop.teams.sites.validation import PublicState
 from collabtop.validation import positive_number, require, whole_number, wrong_value
 
 if TYPE_CHECKING:  # they need an extra
-    from collabtop.teams.sites.server import Port, SiteServer
+    from collabtop.teams.sites.port import Port
+    from collabtop.teams.sites.server import SiteServer
 
 
 class RemoteArms(UnpullableArms):
@@ -48,8 +50,8 @@ class RemoteArms(UnpullableArms):
 class SitesTeam(Team):
     """Agents at remote sites, which connect over mutual TLS (`join`) and keep their data.
 
-    A run is identical to that of the local team with the same arms. With `checkpoint=`, a coordinator that was killed
-    continues from its log, and the sites reconnect on their own.
+    Sites mix a secret into their draws; without secrets, a run is identical to that of the local team. With
+    `checkpoint=`, a coordinator that was killed continues from its log, and the sites reconnect on their own.
 
     Args:
         sites: names of the sites, as in their certificates, in the order of the agents; (name, count) for a site
@@ -97,11 +99,13 @@ class SitesTeam(Team):
         keepalive: float = 10.0,
         on_event: OnEvent | None = None,
     ) -> None:
-        require("sites", "grpc", what="a run over sites")
+        require("sites", "grpc", "cryptography", what="a run over sites")
         from collabtop.teams.sites.connections import SiteTimeouts
 
         self._sites = roster(sites)
-        self._files = read_files(cert, key, authority)
+        self._paths = file_paths(cert, key, authority)
+        certificate_dates(self._paths.read().certificate, self._paths.certificate)
+        self._revoked = RevocationList(self._paths.authority.with_name(REVOKED), self._paths.authority)
         check_timeouts(wait, grace, answer_within, keepalive, on_lost)
         self.tolerates_loss = on_lost == "go-on"
         self._timeouts = SiteTimeouts(wait, grace, answer_within, keepalive, self.tolerates_loss)
@@ -127,14 +131,14 @@ class SitesTeam(Team):
 
     def _bind_port(self) -> Port:
         """Bind the port once, whichever thread is first: the run and its sites may start at the same time."""
-        from collabtop.teams.sites.server import Port
+        from collabtop.teams.sites.port import Port
 
         with self._binding:
             if self._port is None:
                 host, port = self._listen
                 loop = EventLoopThread("coordinator")
                 try:
-                    binding = Port.bind(f"{host}:{port}", self._files, self._timeouts.keepalive, len(self._sites))
+                    binding = Port.bind(f"{host}:{port}", self._paths, self._timeouts.keepalive, len(self._sites))
                     self._port, self._loop = loop.run(binding), loop
                 except BaseException:
                     loop.close()
@@ -163,6 +167,7 @@ class SitesTeam(Team):
             self._timeouts,
             self._stats,
             self._on_site_event,
+            self._revoked,
             lost,
             latest_request=last_request + 1,
             begun=begun,

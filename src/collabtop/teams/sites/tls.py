@@ -1,18 +1,24 @@
 """Mutual TLS for gRPC: certificate files, the names of peers, and the options of connections."""
 
+import os
+import shlex
+import stat
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from collabtop.errors import FileError, reason
+from collabtop.errors import FileError, InputError, reason
 from collabtop.teams.sites.certificates import AUTHORITY
 from collabtop.teams.sites.frames import PIECE
 
 _MARGIN = 64
 _HANDSHAKE_MILLISECONDS = 10_000
+_IDLE_MILLISECONDS = 10_000
+"""A connection without a call is closed after this; a site always has one."""
 
 
 class Files(msgspec.Struct, frozen=True):
@@ -26,19 +32,85 @@ class Files(msgspec.Struct, frozen=True):
         return "Files(...)"
 
 
+class FilePaths(msgspec.Struct, frozen=True):
+    """Where a certificate, its key and the authority are; they may be renewed while they are in use."""
+
+    certificate: Path
+    key: Path
+    authority: Path
+
+    def read(self) -> Files:
+        """Read the files; raise `FileError` if one is missing or wrong, or if others can read the key."""
+        return Files(
+            _read("cert", self.certificate, b"CERTIFICATE"),
+            _read_key(self.key),
+            _read("authority", self.authority, b"CERTIFICATE"),
+        )
+
+    def version(self) -> tuple[int, ...]:
+        """Numbers that change when a file is replaced."""
+        try:
+            states = [path.stat() for path in (self.certificate, self.key, self.authority)]
+        except OSError:  # it is just being replaced
+            return ()
+        return tuple(number for state in states for number in (state.st_mtime_ns, state.st_size, state.st_ino))
+
+
+def file_paths(
+    certificate: str | PathLike[str],
+    key: str | PathLike[str] | None = None,
+    authority: str | PathLike[str] | None = None,
+) -> FilePaths:
+    """Where the files are; by default NAME.key and authority.pem beside NAME.pem."""
+    path = Path(certificate)
+    return FilePaths(
+        path,
+        path.with_suffix(".key") if key is None else Path(key),
+        path.with_name(f"{AUTHORITY}.pem") if authority is None else Path(authority),
+    )
+
+
 def read_files(
     certificate: str | PathLike[str],
     key: str | PathLike[str] | None = None,
     authority: str | PathLike[str] | None = None,
 ) -> Files:
     """Read a certificate, its key and the authority; by default NAME.key and authority.pem beside NAME.pem."""
-    path = Path(certificate)
-    root = path.with_name(f"{AUTHORITY}.pem") if authority is None else Path(authority)
-    return Files(
-        _read("cert", path, b"CERTIFICATE"),
-        _read("key", path.with_suffix(".key") if key is None else Path(key), b"PRIVATE KEY"),
-        _read("authority", root, b"CERTIFICATE"),
-    )
+    return file_paths(certificate, key, authority).read()
+
+
+def _read_key(path: Path) -> bytes:
+    data = _read("key", path, b"PRIVATE KEY")
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if os.name == "posix" and mode & 0o077:
+        raise FileError(
+            f"key {str(path)!r} can be read or changed by others (mode {mode:o}): chmod 600 {shlex.quote(str(path))}",
+            argument="key",
+        )
+    return data
+
+
+def certificate_dates(certificate: bytes, path: Path) -> None:
+    """Raise `InputError` if a certificate has expired or is not valid yet: one of the two clocks may be wrong."""
+    from cryptography import x509
+
+    try:
+        valid = x509.load_pem_x509_certificate(certificate)
+    except ValueError as error:
+        raise FileError(f"cert {str(path)!r} is not a certificate: {error}", argument="cert") from None
+    now = datetime.now(UTC)
+    if valid.not_valid_after_utc < now:
+        raise InputError(
+            f"cert {str(path)!r} expired on {valid.not_valid_after_utc:%Y-%m-%d %H:%M} UTC, and the clock of this "
+            f"machine shows {now:%Y-%m-%d %H:%M}: collabtop certs renew makes a new one",
+            argument="cert",
+        )
+    if now < valid.not_valid_before_utc:
+        raise InputError(
+            f"cert {str(path)!r} is valid from {valid.not_valid_before_utc:%Y-%m-%d %H:%M} UTC on, but the clock of "
+            f"this machine shows {now:%Y-%m-%d %H:%M}: set the clock",
+            argument="cert",
+        )
 
 
 def _read(name: str, path: Path, kind: bytes) -> bytes:
@@ -60,6 +132,25 @@ def peer_names(auth_context: Mapping[str, Iterable[bytes]]) -> set[str]:
     ['north']
     """
     return {name.decode("utf-8", "replace") for name in auth_context.get("x509_common_name", ())}
+
+
+def peer_certificate(auth_context: Mapping[str, Iterable[bytes]]) -> bytes:
+    """A peer's certificate, in PEM format."""
+    return next(iter(auth_context.get("x509_pem_cert", ())), b"")
+
+
+def check_key(files: Files) -> None:
+    """Raise `FileError` if the key does not belong to the certificate: only one of the files was replaced so far."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        certified = x509.load_pem_x509_certificate(files.certificate).public_key()
+        matches = load_pem_private_key(files.key, None).public_key() == certified
+    except (ValueError, TypeError):
+        matches = False
+    if not matches:
+        raise FileError("the key does not belong to the certificate")
 
 
 def channel_options(keepalive: float) -> list[tuple[str, Any]]:
@@ -88,6 +179,7 @@ def server_options(keepalive: float) -> list[tuple[str, Any]]:
     return [
         *channel_options(keepalive),
         ("grpc.max_concurrent_streams", 4),
+        ("grpc.max_connection_idle_ms", _IDLE_MILLISECONDS),
         ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MILLISECONDS),
         ("grpc.max_metadata_size", 4096),
         ("grpc.so_reuseport", 0),

@@ -1,0 +1,67 @@
+"""A coordinator cannot freeze a site before it takes part: a rehearsal is limited and can be ended."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import collabtop as ct
+from collabtop.protocol.messages import Means, Pull
+from collabtop.protocol.setup import Setup
+from collabtop.teams.sites.rehearsal import Rehearsal, rehearse
+from tests.support.memory import resident_bytes
+
+
+def setup_of(algorithm, n, agents, horizon):
+    return Setup(ct.Problem(n=n, m=1, agents=agents, horizon=horizon), 1, algorithm=algorithm)
+
+
+@dataclass(frozen=True)
+class Endless(ct.Algorithm):
+    """Asks for large batches for ever."""
+
+    name = "endless"
+
+    def run(self, coordinator, problem, rng):
+        while True:
+            coordinator.begin_round("shared", live=problem.n)
+            coordinator.ask_all(Pull(np.array([0]), np.array([20])), Means)
+
+
+@pytest.fixture
+def endless(monkeypatch):
+    monkeypatch.setattr("collabtop.algorithms.registry._catalogue", {"endless": Endless})
+    return setup_of("endless", n=10, agents=1, horizon=10**12)
+
+
+def test_a_rehearsal_ends_at_its_time_limit(endless):
+    began = time.monotonic()
+    rehearsal = rehearse(endless, min_batch=20, seconds=0.3)
+    assert 0.3 <= time.monotonic() - began < 2
+    assert (rehearsal.smallest, rehearsal.complete) == (20, False)
+
+
+def test_a_rehearsal_ends_when_the_site_leaves(endless):
+    halted = threading.Event()
+    threading.Timer(0.2, halted.set).start()
+    began = time.monotonic()
+    rehearse(endless, min_batch=20, seconds=60, halted=halted)
+    assert time.monotonic() - began < 2
+
+
+def test_a_rehearsal_ends_with_the_first_batch_that_is_too_small():
+    began = time.monotonic()
+    rehearsal = rehearse(setup_of("kl-lucb", n=400, agents=1, horizon=10**9), min_batch=2)
+    assert time.monotonic() - began < 1  # to its end it takes minutes
+    assert (rehearsal.smallest, rehearsal.complete) == (1, False)
+
+
+def test_a_run_with_too_many_means_is_not_rehearsed():
+    before, began = resident_bytes(), time.monotonic()
+    assert rehearse(setup_of("uniform", n=100_000, agents=4_096, horizon=10**6), min_batch=2) == Rehearsal()
+    assert time.monotonic() - began < 1
+    assert resident_bytes() - before < 50e6  # it would take 9.5 GB
