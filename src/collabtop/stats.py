@@ -148,10 +148,13 @@ def interval_end(means: Reals, pulls: Reals, evidence: float, end: float | Reals
 _FORMS = {"T": 1.0, "sqrt T": 0.5, "log T": 0.0}
 _MOST = 0.98  # a curve that is linear in log error has no upper limit, so probabilities are capped here
 _BEYOND = 8.0  # the crossing is looked for up to this factor outside the measured horizons
-_FALLS = (0.5, 32.0)  # d: from a tenth of the error at 100 times the horizon to a tenth at 1.07 times
+_FALLS = (0.2, 5.0)  # d / log(1 / target), which is 1 if the error falls from 1 at T = 0 like exp(-T)
 _CELLS = (72, 48)  # of the grid of log t and log d
 _NEGLIGIBLE = 14.0  # a cell whose log posterior is lower than the best one's by this much is left out
 _ZOOMS = 12
+_CLEARLY = 6.0  # twice the log likelihood by which a constant error must fit better than one that falls
+_EXTRAPOLATED = 2.5  # further outside the measured horizons, a curve that fits is no evidence
+_RARE = 0.0001  # the limits of a crossing that was not located are wrong with this probability
 _MOST_SPREAD = 16.0  # high / low: an interval from a quarter of the horizon to four times it locates nothing
 
 
@@ -184,9 +187,9 @@ class NotReached(msgspec.Struct, frozen=True):
     reason: str
     """Why not, such as "the error is still above 0.01 at the longest horizon, 30,000"."""
     low: float = 0.0
-    """The crossing lies above this horizon with probability .975; 0 if nothing is known."""
+    """The crossing lies above this horizon with probability .9999; 0 if nothing is known."""
     high: float = math.inf
-    """The crossing lies below this horizon with probability .975; infinite if nothing is known."""
+    """The crossing lies below this horizon with probability .9999; infinite if nothing is known."""
 
 
 def fit_crossing(
@@ -204,7 +207,7 @@ def fit_crossing(
     no curve fits best: with 7 wrong answers of 60 at one horizon and none at the next, every fall that is steep enough
     fits equally well. The interval is widened where the points scatter more than binomial counts do.
 
-    The result is `NotReached`, with the reason, if the error does not fall or the points do not locate the crossing.
+    The result is `NotReached`, with the reason, if the error hardly falls or the points do not locate the crossing.
 
     >>> fit = fit_crossing([10_000, 20_000, 30_000], wrong=[670, 90, 12], runs=[10_000] * 3)
     >>> fit.form, round(fit.horizon, -3)
@@ -247,37 +250,39 @@ def _fit(
     t, w, n = t[order], w[order], n[order]
     if len(np.unique(t)) < 2:
         return NotReached(f"runs at {len(np.unique(t))} horizon, but at least 2 horizons are needed")
-    if w.any() and not _falls(t, w, n):
-        return NotReached("the error does not fall as the horizon grows")
     posteriors = {form: _posterior(power, t, w, n, target) for form, power in _FORMS.items()}
     best = max(posteriors, key=lambda form: posteriors[form].peak)
-    dispersion = _dispersion(posteriors[best].peak, w, n)
+    peak = posteriors[best].peak
+    dispersion = _dispersion(peak, w, n)
     if dispersion > 1:
         posteriors = {form: _posterior(power, t, w, n, target, dispersion) for form, power in _FORMS.items()}
-    low, middle, high = _quantiles(list(posteriors.values()), (0.025, 0.5, 0.975))
+    least, low, middle, high, most = _quantiles(list(posteriors.values()), (_RARE, 0.025, 0.5, 0.975, 1 - _RARE))
     edge = 2 * math.log(_BEYOND) / _CELLS[0]  # two cells of the first grid
-    found = Crossing(math.exp(middle), math.exp(low), math.exp(high), target, best, int(n.sum()))
-    above = high > math.log(t[-1] * _BEYOND) - edge
-    below = low < math.log(t[0] / _BEYOND) + edge
-    if not above and not below and found.high / found.low < _MOST_SPREAD:
-        return found
-    return _not_reached(found, target, t, above, below)
+    falls = 2 * (_log_binomial(w, n, w.sum() / n.sum()) - peak) < _CLEARLY
+    inside = falls and low > math.log(t[0] / _BEYOND) + edge and high < math.log(t[-1] * _BEYOND) - edge
+    near = t[0] / _EXTRAPOLATED < math.exp(middle) < t[-1] * _EXTRAPOLATED
+    if inside and near and high - low < math.log(_MOST_SPREAD):
+        return Crossing(math.exp(middle), math.exp(low), math.exp(high), target, best, int(n.sum()))
+    least = 0.0 if least < math.log(t[0] / _BEYOND) + edge else math.exp(least)
+    most = math.inf if most > math.log(t[-1] * _BEYOND) - edge else math.exp(most)
+    if not falls:
+        reason = "the error hardly falls as the horizon grows"
+    elif math.exp(low) > 0.9 * t[-1]:
+        reason = f"the error is still above {target:g} at the longest horizon, {t[-1]:,.0f}"
+    elif math.exp(high) < 1.1 * t[0]:
+        reason = f"the error is below {target:g} at the shortest horizon already, {t[0]:,.0f}"
+    else:
+        reason = f"{n.sum():,.0f} runs are too few to show where the error is {target:g}"
+    return NotReached(reason, least, most)
 
 
-def _not_reached(fit: Crossing, target: float, t: Reals, above: bool, below: bool) -> NotReached:
-    low, high = 0.0 if below else fit.low, math.inf if above else fit.high
-    if low > 0.9 * t[-1]:
-        return NotReached(f"the error is still above {target:g} at the longest horizon, {t[-1]:,.0f}", low, high)
-    if high < 1.1 * t[0]:
-        return NotReached(f"the error is below {target:g} at the shortest horizon already, {t[0]:,.0f}", low, high)
-    return NotReached(f"{fit.runs:,} runs are too few to show where the error is {target:g}", low, high)
-
-
-def _falls(t: Reals, wrong: Reals, runs: Reals) -> bool:
-    """Whether the least-squares slope of the share of wrong answers over log T is negative."""
-    x = np.log(t)
-    x = x - float(runs @ x) / float(runs.sum())
-    return float((runs * x) @ (wrong / runs)) < -1e-12
+def _log_binomial(wrong: Reals, runs: Reals, p: Reals | float) -> float:
+    """The log likelihood of counts with probability `p`, without the factors that do not depend on it."""
+    p = np.broadcast_to(p, wrong.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_wrong = np.where(wrong > 0, wrong * np.log(p), 0.0)
+        of_right = np.where(runs > wrong, (runs - wrong) * np.log1p(-p), 0.0)
+    return float((of_wrong + of_right).sum())
 
 
 class _Posterior(NamedTuple):
@@ -291,7 +296,8 @@ class _Posterior(NamedTuple):
 
 def _posterior(power: float, t: Reals, wrong: Reals, runs: Reals, target: float, dispersion: float = 1.0) -> _Posterior:
     """Evaluate the posterior on a grid, zooming in until the grid resolves it."""
-    box = [(math.log(t[0] / _BEYOND), math.log(t[-1] * _BEYOND)), (math.log(_FALLS[0]), math.log(_FALLS[1]))]
+    slowest, fastest = (math.log(fall * math.log(1 / target)) for fall in _FALLS)
+    box = [(math.log(t[0] / _BEYOND), math.log(t[-1] * _BEYOND)), (slowest, fastest)]
     for _ in range(_ZOOMS):
         axes = [np.linspace(*ends, cells) for ends, cells in zip(box, _CELLS, strict=True)]
         logs = _log_likelihood(axes[0], axes[1], power, t, wrong, runs, target) / dispersion
@@ -302,7 +308,8 @@ def _posterior(power: float, t: Reals, wrong: Reals, runs: Reals, target: float,
         box = smaller
     peak = float(logs.max())
     area = (axes[0][1] - axes[0][0]) * (axes[1][1] - axes[1][0])  # of a cell: the prior is uniform
-    return _Posterior(axes[0], peak + np.log(np.exp(logs - peak).sum(axis=1)) + math.log(area), peak)
+    over_d = np.maximum(np.exp(logs - peak).sum(axis=1), np.finfo(np.float64).tiny)  # a weight of 0 has no logarithm
+    return _Posterior(axes[0], peak + np.log(over_d) + math.log(area), peak)
 
 
 def _around(axis: Reals, inside: NDArray[np.bool_]) -> tuple[float, float]:
@@ -326,12 +333,9 @@ def _log_likelihood(
 def _dispersion(best: float, wrong: Reals, runs: Reals) -> float:
     """How much more the counts scatter around the best curve than binomial counts do, at least 1."""
     right = runs - wrong
-    with np.errstate(divide="ignore", invalid="ignore"):
-        exact = np.where(wrong > 0, wrong * np.log(wrong / runs), 0.0)
-        exact += np.where(right > 0, right * np.log(right / runs), 0.0)
     # Points with a single wrong or right answer, or none, cannot show scatter.
     freedom = int(((wrong > 1) & (right > 1)).sum()) - 2
-    deviance = 2 * (float(exact.sum()) - best)
+    deviance = 2 * (_log_binomial(wrong, runs, wrong / runs) - best)
     return max(1.0, deviance / freedom) if freedom > 0 else 1.0
 
 
