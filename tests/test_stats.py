@@ -128,6 +128,18 @@ def test_it_holds_for_rewards_that_are_not_all_alike():
     assert missed <= 2 * math.exp(-2.0)
 
 
+def located(horizons, wrong, runs):
+    fit = fit_crossing(horizons, wrong, runs)
+    assert isinstance(fit, Crossing), fit
+    return fit
+
+
+def not_reached(horizons, wrong, runs):
+    fit = fit_crossing(horizons, wrong, runs)
+    assert isinstance(fit, NotReached), fit
+    return fit
+
+
 HORIZONS = (15_000, 17_000, 20_000, 23_000, 26_000)
 SHAPES = {
     "T": lambda t: 0.01 ** (t / 20_000),
@@ -141,7 +153,7 @@ def test_with_very_many_runs_the_crossing_and_the_form_are_found(shape):
     horizons = [5_000, 10_000, 20_000, 40_000] if shape != "log T" else [8_000, 15_000, 30_000, 60_000]
     runs = [10**9] * len(horizons)
     wrong = [round(10**9 * SHAPES[shape](t)) for t in horizons]
-    found = fit_crossing(horizons, wrong, runs)
+    found = located(horizons, wrong, runs)
     assert found.form == shape
     assert found.horizon == pytest.approx(20_000, rel=1e-3)
     assert found.low < 20_000 < found.high or found.high / found.low < 1.001
@@ -153,8 +165,8 @@ def test_with_very_many_runs_the_crossing_and_the_form_are_found(shape):
 def test_about_95_of_100_intervals_hold_the_truth(shape):
     rng = np.random.default_rng(1)
     chance = [SHAPES[shape](t) for t in HORIZONS]
-    fits = [fit_crossing(HORIZONS, rng.binomial(2_000, chance).tolist(), [2_000] * 5) for _ in range(300)]
-    inside = sum(isinstance(fit, Crossing) and fit.low <= 20_000 <= fit.high for fit in fits)
+    fits = [located(HORIZONS, rng.binomial(2_000, chance).tolist(), [2_000] * 5) for _ in range(300)]
+    inside = sum(fit.low <= 20_000 <= fit.high for fit in fits)
     assert 0.915 <= inside / 300 <= 0.99
     assert np.median([fit.high / fit.low for fit in fits]) < 1.4
 
@@ -177,26 +189,26 @@ def test_every_list_of_counts_has_a_crossing_with_an_interval_or_a_reason_why_no
 
 
 def test_two_points_of_which_one_has_no_wrong_answer_locate_the_crossing_between_and_beyond_them():
-    fit = fit_crossing([1000, 1400], [7, 0], [60, 60])
+    fit = located([1000, 1400], [7, 0], [60, 60])
     assert 1000 < fit.low < fit.horizon < 1600
     assert 1400 < fit.high < 8_000
 
 
 def test_more_runs_make_the_interval_narrower():
-    few, many = (fit_crossing(HORIZONS, [r * 3 // 100 for _ in range(2)] + [r // 100, r // 200, r // 400], [r] * 5)
+    few, many = (located(HORIZONS, [r * 3 // 100 for _ in range(2)] + [r // 100, r // 200, r // 400], [r] * 5)
                  for r in (400, 40_000))  # fmt: skip
     assert many.high / many.low < few.high / few.low
 
 
 def test_points_without_a_wrong_answer_count():
-    alone = fit_crossing([10_000, 20_000], [60, 9], [1_000] * 2)
-    with_more = fit_crossing([10_000, 20_000, 40_000], [60, 9, 0], [1_000] * 3)
+    alone = located([10_000, 20_000], [60, 9], [1_000] * 2)
+    with_more = located([10_000, 20_000, 40_000], [60, 9, 0], [1_000] * 3)
     assert with_more.horizon < alone.horizon * 1.05
 
 
 @pytest.mark.parametrize(("wrong", "runs"), [([0, 0, 0], 100), ([1, 5, 20], 100), ([50, 50, 50], 100), ([1, 0, 1], 20)])
 def test_an_error_that_does_not_fall_or_cannot_be_located_has_no_crossing(wrong, runs):
-    assert isinstance(fit_crossing([100, 200, 300], wrong, [runs] * 3), NotReached)
+    not_reached([100, 200, 300], wrong, [runs] * 3)
 
 
 @pytest.mark.parametrize(
@@ -208,15 +220,15 @@ def test_an_error_that_does_not_fall_or_cannot_be_located_has_no_crossing(wrong,
     ],
 )
 def test_the_reason_says_on_which_side_the_crossing_is(wrong, reason):
-    fit = fit_crossing([100, 200, 300], wrong, [1_000] * 3)
+    fit = not_reached([100, 200, 300], wrong, [1_000] * 3)
     assert fit.reason == reason
-    assert fit_crossing([100, 200, 300], [1, 0, 0], [20] * 3).reason == (
+    assert not_reached([100, 200, 300], [1, 0, 0], [20] * 3).reason == (
         "60 runs are too few to show where the error is 0.01"
     )
 
 
 def test_a_crossing_beyond_the_sweep_has_a_lower_limit_only():
-    fit = fit_crossing([100, 200, 400], [900, 800, 600], [1_000] * 3)
+    fit = not_reached([100, 200, 400], [900, 800, 600], [1_000] * 3)
     assert (fit.low > 400, fit.high) == (True, math.inf)
 
 

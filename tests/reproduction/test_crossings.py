@@ -5,7 +5,7 @@ import pytest
 
 import collabtop as ct
 from collabtop.reproduction.crossings import CrossingTarget, crossing_targets, find_crossings
-from collabtop.stats import NotReached
+from collabtop.stats import Crossing, NotReached
 
 
 @pytest.mark.slow
@@ -19,6 +19,7 @@ def test_crossings_are_found_near_where_the_error_is_one_in_a_hundred():
 
     (crossed,) = find_crossings(arms, [CrossingTarget(ct.KZZ(), 1, 4)], run, seed=1, runs=(100, 200, 400))
     assert names[:3] == ["kzz-m1-k4-pilot", "kzz-m1-k4-narrow", "kzz-m1-k4-fine"]
+    assert isinstance(crossed.at, Crossing)
     check = ct.Study(arms=arms, algorithms="kzz", agents=4, horizon=round(crossed.at.horizon), runs=3_000, seed=9)
     (point,) = check.run(jobs=2).points()
     assert 0.004 < point.error < 0.022

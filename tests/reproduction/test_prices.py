@@ -30,6 +30,7 @@ def nothing_located(runs=12, wrong=10):
 def test_the_horizon_comes_from_the_deep_study_if_it_was_run_and_else_from_the_panels(evidence):
     by_setting = {(price.line, price.arms, price.m): price for price in prices(evidence)}
     deep, panels = by_setting[KZZ, "movies", 1], by_setting[KZZ, "movies", 8]
+    assert isinstance(deep.at, Crossing)
     assert (deep.at.horizon, deep.deep) == (20_000, True)
     assert (isinstance(panels.at, Crossing), panels.deep) == (True, False)
     assert deep.words == pytest.approx(20_000, abs=1)
@@ -78,6 +79,7 @@ def test_the_figure_the_table_and_the_text_alternative_agree(evidence):
 
 def test_an_algorithm_whose_error_never_falls_is_listed_with_the_reason(evidence):
     (uniform,) = (price for price in prices(evidence) if (price.line.algorithm, price.m) == ("uniform", 1))
+    assert isinstance(uniform.at, NotReached)
     assert uniform.at.reason == "the error is still above 0.01 at the longest horizon, 50,000"
     (row,) = (row for row in price_rows(evidence) if row[0] == "Uniform" and row[2] == "1")
     assert row[3] == f"not located: {uniform.at.reason}"
@@ -86,6 +88,7 @@ def test_an_algorithm_whose_error_never_falls_is_listed_with_the_reason(evidence
 def test_an_algorithm_that_refused_every_horizon_is_listed_with_the_reason(evidence):
     points = tuple(p for p in evidence.points if not (p.algorithm == "kzz" and p.m == 8))
     (price,) = (p for p in prices(msgspec.structs.replace(evidence, points=points)) if (p.line, p.m) == (KZZ, 8))
+    assert isinstance(price.at, NotReached)
     assert price.at.reason == "every horizon of the sweep is below its smallest one"
     assert math.isnan(price.words)
     pareto_figure(msgspec.structs.replace(evidence, points=points))

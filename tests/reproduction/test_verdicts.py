@@ -167,7 +167,7 @@ CASES = {
 }
 
 
-# With 60 repetitions, a rate that truly stays the same falls by more than .25 with probability below .5%.
+# With 40 repetitions, a rate that truly stays the same falls by more than .3 with probability below .5%.
 @pytest.mark.parametrize("case", CASES)
 def test_more_runs_bring_the_verdict_nearer_to_the_truth(case):
     claim, true = CASES[case]
@@ -175,10 +175,10 @@ def test_more_runs_bring_the_verdict_nearer_to_the_truth(case):
     right = {"supported", "not contradicted"} if true else {"contradicted"}
     rates, mistakes = [], 0
     for runs in RUNS:
-        verdicts = [judge(claim(rng, runs), Z).verdict for _ in range(60)]
-        rates.append(sum(verdict in right for verdict in verdicts) / 60)
+        verdicts = [judge(claim(rng, runs), Z).verdict for _ in range(40)]
+        rates.append(sum(verdict in right for verdict in verdicts) / 40)
         mistakes += sum(verdict not in right and verdict != "undecided" for verdict in verdicts)
     assert mistakes == 0  # a simultaneous interval of 100 misses in one of 2,000 cases
-    assert all(later >= earlier - 0.25 for earlier, later in pairwise(rates)), rates
+    assert all(later >= earlier - 0.3 for earlier, later in pairwise(rates)), rates
     assert rates[-1] > 0.9, rates
     assert rates[0] < 0.5, rates
