@@ -87,8 +87,9 @@ def _write_reasons(axes: Axes, shown: Sequence[Price]) -> None:
 
 
 def _horizon_ends(shown: Sequence[Price]) -> tuple[float, float]:
-    """The smallest and largest horizon that was measured or estimated."""
-    known = [end for price in shown for end in (*price.limits, *price.swept) if 0 < end < math.inf]
+    """The smallest and largest horizon of the intervals; those of the sweep for an interval with an open end."""
+    ends = [(*price.limits, *(price.swept if isinstance(price.at, NotReached) else ())) for price in shown]
+    known = [end for price_ends in ends for end in price_ends if 0 < end < math.inf]
     return (min(known), max(known)) if known else (1_000.0, 10_000.0)
 
 
