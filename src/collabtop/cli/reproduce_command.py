@@ -31,7 +31,7 @@ def reproduce(
     runs: Annotated[
         int | None, typer.Option(min=2, help=f"Runs per point; default: {_RUNS}, or {_QUICK_RUNS} with --quick.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer points and runs: seconds instead of a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer points and runs: a fraction of the time.")] = False,
     deep: Annotated[
         bool,
         typer.Option("--deep", help="Also measure what 100 runs cannot decide: horizons for error .01, growth with n."),

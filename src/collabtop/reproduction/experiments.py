@@ -185,8 +185,9 @@ def sweeps(pilot: Sequence[PointSummary], iid: BernoulliArms, *, quick: bool) ->
             fixed = fixed_horizon(iid, m)
             first, last = start * AGENTS / fixed, end * AGENTS / fixed
             agents = {AGENTS, *(round(k) for k in _steps(max(1.0, first), max(4.0, last), step))}
-            nearest = min(horizons, key=lambda horizon: abs(math.log(horizon / fixed)))
-            horizons = sorted({*horizons, fixed} - {nearest}) if nearest != fixed else horizons
+            # C4 is about this horizon; it takes the place of one that is close to it.
+            close = {horizon for horizon in horizons[1:-1] if 1 / step < (horizon / fixed) ** 2 < step}
+            horizons = sorted({*horizons, fixed} - (close - {fixed}))
         ranges[arms, m] = Sweep(tuple(horizons), tuple(sorted(agents)))
     return ranges
 

@@ -28,8 +28,9 @@ table { border-collapse: collapse; width: 100%; font-size: .875rem; }
 th, td { text-align: left; vertical-align: top; padding: .4rem .6rem; border-bottom: 1px solid var(--line); }
 thead th { border-bottom: 2px solid var(--line); } td.number { text-align: right; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--faint); padding-bottom: .4rem; }
+tbody th { white-space: nowrap; }
 td ul { margin: 0; padding-left: 1.1rem; } .verdict { font-weight: 600; white-space: nowrap; }
-.verdict p { font-weight: 400; white-space: normal; margin: .3rem 0 0; min-width: 11rem; }
+.verdict p { font-weight: 400; white-space: normal; margin: .3rem 0 0; max-width: 11rem; }
 .supported, .not-contradicted { color: var(--good); } .contradicted { color: var(--bad); }
 .undecided { color: var(--open); } .verdict p { color: var(--text); }
 details { margin: .5rem 0 1.5rem; } summary { cursor: pointer; }
