@@ -32,7 +32,7 @@ def test_a_sweep_extends_from_error_a_half_to_error_one_in_a_hundred(scale, quic
     assert horizons == tuple(sorted(horizons))
     fixed = fixed_horizon(ARMS[IID], 1)
     assert fixed in horizons
-    horizons = [horizon for horizon in horizons if scale == 1 or horizon != fixed]
+    horizons = tuple(horizon for horizon in horizons if scale == 1 or horizon != fixed)
     assert 0.5 * half[KZZ] < horizons[0] < 1.5 * half[KZZ]
     assert 6.6 * half[PRINTED] < horizons[-1] < 12 * half[PRINTED]
     assert all(later < 4 * earlier for earlier, later in pairwise(horizons))

@@ -168,7 +168,7 @@ def pilot_study(iid: BernoulliArms, groups: HeterogeneousArms, *, seed: int, qui
     return combined(studies)
 
 
-def sweeps(pilot: Sequence[PointSummary], iid: BernoulliArms, *, quick: bool) -> dict[tuple[str, int], Sweep]:
+def sweeps(pilot: Sequence[PointSummary], iid: SimulatedArms, *, quick: bool) -> dict[tuple[str, int], Sweep]:
     """The sweep of each figure: from error .5 of its first algorithm to error .01 of its last, by the pilot."""
     ranges = {}
     for arms, m in ((IID, 1), (IID, 8), (NON_IID, 1), (NON_IID, 8)):
