@@ -19,6 +19,7 @@ from rich.table import Table
 
 import collabtop as ct
 from collabtop.arms import SimulatedArms
+from collabtop.problem import misplaced
 from collabtop.stats import wilson_interval
 
 CONFIDENCE = 0.95
@@ -51,13 +52,7 @@ def wrongly_settled(arms: SimulatedArms, m: int, agents: int, tolerance: float, 
     result = ct.identify(
         arms, m, agents=agents, confidence=CONFIDENCE, tolerance=tolerance, max_horizon=limit, seed=seed
     )
-    values = arms.means if arms.iid else arms.means.mean(axis=1)
-    ranked = np.sort(values)[::-1]
-    settled = np.setdiff1d(np.arange(arms.n), result.open)
-    accepted = np.isin(settled, result.top_indices)
-    good_enough = values[settled] >= ranked[m - 1] - tolerance - 1e-12
-    bad_enough = values[settled] <= ranked[m] + tolerance + 1e-12
-    return bool((accepted & ~good_enough).any() or (~accepted & ~bad_enough).any())
+    return bool(np.setdiff1d(misplaced(arms.means, result.top_indices, tolerance), result.open).size)
 
 
 def failures(share: float) -> Table:

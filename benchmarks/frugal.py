@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 import collabtop as ct
-from collabtop.stats import Crossing, fit_crossing, ratio_interval
+from collabtop.stats import Crossing, NotReached, fit_crossing, ratio_interval
 from collabtop.studies.table import PointSummary
 
 AGENTS = 10
@@ -73,8 +73,8 @@ def _fit(points: Sequence[PointSummary]) -> Crossing:
     clean = next((index for index, point in enumerate(rare) if point.wrong == 0), len(rare))
     rare = rare[: clean + 1]
     crossing = fit_crossing([p.horizon for p in rare], [p.wrong for p in rare], [p.runs for p in rare])
-    if crossing is None:
-        raise SystemExit(f"no crossing in {[(p.horizon, p.error) for p in points]}")
+    if isinstance(crossing, NotReached):
+        raise SystemExit(f"no crossing in {[(p.horizon, p.error) for p in points]}: {crossing.reason}")
     return crossing
 
 

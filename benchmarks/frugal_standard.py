@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import collabtop as ct
+from collabtop.stats import fewer_wrong_p_value, holm
 from collabtop.studies.table import PointSummary
 
+LEVEL = 0.05  # the probability that a win or a loss of the whole table is due to chance
 ERROR = 0.2  # of kzz, at the horizon of the comparison
 INSTANCES: dict[str, Callable[[int, int], ct.BernoulliArms]] = {
     "equal gaps": lambda n, m: ct.datasets.equal_gaps(n, m, gap=0.1),
@@ -100,8 +103,8 @@ class Bench:
             low, high = (middle, high) if point is None or point.error > ERROR else (low, middle)
         return max(least, round(math.exp((low + high) / 2)))
 
-    def row(self, cell: Cell) -> str:
-        """One row of the table."""
+    def row(self, cell: Cell) -> tuple[list[str], float, str]:
+        """The columns of a row of the table without the outcome, the p-value of a difference, and its direction."""
         horizon = self.horizon(cell)
         points = {name: self.point(cell, each, horizon, RUNS[cell.n]) for name, each in ALGORITHMS.items()}
         all_see_all = self.point(cell, ct.KZZ(), horizon, 1)
@@ -116,21 +119,32 @@ class Bench:
             *(share(points[name]) for name in ALGORITHMS),
             *(whole(point, "words_mean") for point in (frugal, kzz, all_see_all, points["full"])),
             *(whole(point, "round_trips_mean") for point in (frugal, kzz, points["full"])),
-            verdict(frugal, others),
         ]
-        return f"| {' | '.join(columns)} |"
+        return columns, *compare(counts(frugal), [counts(point) for point in others if point is not None])
 
 
-def verdict(ours: PointSummary | None, theirs: list[PointSummary | None]) -> str:
-    """Whether our error is below or above the smallest of theirs by more than two standard errors."""
-    others = [point for point in theirs if point is not None]
-    if ours is None:
-        return "refused"
-    best = min(others, key=lambda point: point.error)
-    spread = 2 * math.sqrt(sum((p.wrong + 1) * (p.runs - p.wrong + 1) / (p.runs + 2) ** 3 for p in (ours, best)))
-    if ours.error < best.error - spread:
-        return "wins"
-    return "loses" if ours.error > best.error + spread else "even"
+def counts(point: PointSummary | None) -> tuple[int, int]:
+    """Wrong answers and runs."""
+    if point is None:
+        raise SystemExit("frugal-top needs a longer horizon than kzz")
+    return point.wrong, point.runs
+
+
+def compare(ours: tuple[int, int], others: list[tuple[int, int]]) -> tuple[float, str]:
+    """The p-value of a difference to the best of the others, and whether frugal-top would win or lose.
+
+    It wins if it is better than each of the others, so the largest of their p-values counts. It loses if one of them is
+    better, so the smallest counts, times the number of others (Bonferroni). Both directions are tested, hence the 2.
+    """
+    better = max(fewer_wrong_p_value(*ours, *other) for other in others)
+    worse = min(1.0, len(others) * min(fewer_wrong_p_value(*other, *ours) for other in others))
+    return min(1.0, 2 * min(better, worse)), "wins" if better < worse else "loses"
+
+
+def outcomes(comparisons: list[tuple[float, str]]) -> list[str]:
+    """The outcome of each cell: a win or a loss only where Holm's method rejects equality."""
+    shown = holm([p for p, _ in comparisons], LEVEL)
+    return [direction if is_shown else "even" for (_, direction), is_shown in zip(comparisons, shown, strict=True)]
 
 
 def share(point: PointSummary | None) -> str:
@@ -150,8 +164,10 @@ same horizon T, the one at which kzz is wrong in about a fifth of its runs. Erro
 
 - *frugal* is frugal-top. *kzz* is kzz and kzz-balanced, which pull every arm equally often. *full* and *paper* are
   collab-top-iid with its two schedules. "-" means that the horizon is below the algorithm's smallest.
-- frugal-top wins (or loses) a cell if its error is below (or above) the smallest of the other three by more than two
-  standard errors. "even" means that this many runs do not show a difference, not that the algorithms are equally good.
+- frugal-top wins a cell if its error is below that of each of the other three, and loses it if it is above that of one
+  of them, by Fisher's exact test. The tests are corrected for {cells} cells and for the three others (Holm and
+  Bonferroni): with probability .95 no win and no loss of the whole table is due to chance. "even" means that this many
+  runs do not show a difference, not that the algorithms are equally good.
 - The instances are: equal gaps of .1; one arm .1 above the others; means from .9 to .1 in even steps; gaps that grow
   geometrically from .01 to .8; means drawn uniformly (seed 1).
 """
@@ -171,14 +187,16 @@ def main() -> None:
     sizes = [64, 588] if arguments.quick else [64, 588, 10_000]
     bench = Bench(arguments.seed, arguments.jobs, 0.25 if arguments.quick else 1.0)
     run_counts = ", ".join(f"{int(RUNS[n] * bench.share)} runs for n = {n:,}" for n in sizes)
-    print(HEAD.format(runs=run_counts))
-    print(f"| {' | '.join(COLUMNS)} |")
-    print(f"| {' | '.join('---' for _ in COLUMNS)} |", flush=True)
-    lines = []
+    rows = []
     for cell in cells(sizes):
-        lines.append(bench.row(cell))
-        print(lines[-1], flush=True)
-    print(summary(lines))
+        rows.append(bench.row(cell))
+        print(f"{len(rows)} cells: {' '.join(rows[-1][0][:5])}", file=sys.stderr, flush=True)
+    results = outcomes([(p, direction) for _, p, direction in rows])
+    lines = [f"| {' | '.join([*row, result])} |" for (row, _, _), result in zip(rows, results, strict=True)]
+    print(HEAD.format(runs=run_counts, cells=len(lines)))
+    print(f"| {' | '.join(COLUMNS)} |")
+    print(f"| {' | '.join('---' for _ in COLUMNS)} |")
+    print("\n".join([*lines, summary(lines)]))
 
 
 def summary(lines: list[str]) -> str:
@@ -191,14 +209,14 @@ def summary(lines: list[str]) -> str:
     text += ["| instance | m | wins | even | loses | error frugal | error kzz | error full | words / kzz-balanced's |"]
     text += [f"|{' --- |' * 9}"]
     for (instance, m), members in groups.items():
-        counts = [str(sum(cell[-1] == outcome for cell in members)) for outcome in ("wins", "even", "loses")]
+        totals = [str(sum(cell[-1] == outcome for cell in members)) for outcome in ("wins", "even", "loses")]
         errors = [_mean_error([cell[column] for cell in members]) for column in (5, 6, 7)]
         words = [[float(cell[column].replace(",", "")) for cell in members] for column in (9, 10)]
         ratio = _mean([ours / theirs for ours, theirs in zip(*words, strict=True)])
-        text.append(f"| {' | '.join([instance, m, *counts, *errors, f'{ratio:.2f}'])} |")
-    outcomes = [line.strip("| ").split("|")[-1].strip() for line in lines]
-    counts = [f"{outcome} {outcomes.count(outcome)}" for outcome in ("wins", "even", "loses")]
-    return "\n".join([*text, "", f"Against the best of the others, over {len(lines)} cells: {', '.join(counts)}."])
+        text.append(f"| {' | '.join([instance, m, *totals, *errors, f'{ratio:.2f}'])} |")
+    results = [line.strip("| ").split("|")[-1].strip() for line in lines]
+    totals = [f"{outcome} {results.count(outcome)}" for outcome in ("wins", "even", "loses")]
+    return "\n".join([*text, "", f"Against the best of the others, over {len(lines)} cells: {', '.join(totals)}."])
 
 
 def _mean_error(shares: list[str]) -> str:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import collabtop as ct
+from collabtop.problem import is_best, misplaced
 
 unit = st.floats(0, 1)
 
@@ -91,3 +92,33 @@ def test_an_algorithm_looks_for_at_most_half_of_the_arms(n, data):
     problem = ct.Problem(n, data.draw(st.integers(1, n)), agents=3, horizon=50)
     assert problem.inner.m == (n - problem.m if problem.mirrored else problem.m) <= n / 2
     assert problem.inner.at_horizon(7) == ct.Problem(n, problem.inner.m, 3, 7)
+
+
+values = st.sampled_from([0.1, 0.3, 0.6, 0.6, 0.7, 1.0])
+
+
+@given(means=st.lists(values, min_size=1, max_size=12), data=st.data())
+def test_an_answer_is_best_exactly_if_its_sorted_means_are_those_of_the_best(means, data):
+    m = data.draw(st.integers(1, len(means)))
+    answer = data.draw(st.permutations(range(len(means))))[:m]
+    best = sorted(means, reverse=True)[:m]
+    assert is_best(means, answer) == (sorted((means[arm] for arm in answer), reverse=True) == best)
+
+
+def test_an_answer_of_tied_arms_without_the_better_arm_is_wrong():
+    means = [0.7] + [0.6] * 5
+    assert is_best(means, [0, 4])
+    assert not is_best(means, [1, 2])
+    assert misplaced(means, [1, 2]).tolist() == [0]
+
+
+def test_local_means_that_average_to_the_same_tie_whatever_their_order():
+    table = np.array([[0.1, 0.2, 0.3], [0.3, 0.1, 0.2], [0.2, 0.3, 0.1], [0.0, 0.0, 0.1]])
+    assert [is_best(table, [arm]) for arm in range(4)] == [True, True, True, False]
+
+
+def test_a_tolerance_allows_arms_near_the_border_on_both_sides():
+    means = [0.9, 0.7, 0.65, 0.5]
+    assert misplaced(means, [0, 2], tolerance=0.05).tolist() == []
+    assert misplaced(means, [1, 2], tolerance=0.05).tolist() == [0]
+    assert misplaced(means, [0, 3], tolerance=0.1).tolist() == [3]

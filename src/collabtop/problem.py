@@ -109,6 +109,39 @@ def _ranked(means: ArrayLike, m: int) -> tuple[NDArray[np.float64], NDArray[np.f
     return values, np.sort(values)[::-1]
 
 
+_SAME_MEAN = 1e-12  # averages of the same numbers in a different order differ by rounding
+
+
+def misplaced(means: ArrayLike, answer: ArrayLike, tolerance: float = 0.0) -> NDArray[np.int64]:
+    """The arms that an answer places wrongly: those of the answer below the m-th best, and the others above it.
+
+    An arm that is within `tolerance` of the m-th best may be in the answer or not. A table of n x K local means
+    (non-IID) is averaged over its columns first.
+
+    >>> misplaced([0.7, 0.6, 0.6, 0.5], answer=[1, 3])
+    array([0, 3])
+    """
+    values = as_means(means)
+    if values.ndim == 2:
+        values = values.mean(axis=1)
+    chosen = np.zeros(len(values), bool)
+    chosen[np.asarray(answer, np.int64)] = True
+    border = np.sort(values)[len(values) - int(chosen.sum())]
+    allowed = tolerance + _SAME_MEAN
+    wrong = np.where(chosen, values < border - allowed, values > border + allowed)
+    return np.flatnonzero(wrong).astype(np.int64)
+
+
+def is_best(means: ArrayLike, answer: ArrayLike) -> bool:
+    """Whether an answer is a set of best arms: the sorted means of its arms are those of the best m.
+
+    >>> means = [0.7, 0.6, 0.6, 0.5]
+    >>> is_best(means, [0, 2]), is_best(means, [1, 2]), is_best(means, [0, 3])
+    (True, False, False)
+    """
+    return not len(misplaced(means, answer))
+
+
 def gaps(means: ArrayLike, m: int) -> NDArray[np.float64]:
     """The distance of each arm from the border between the best m and the rest (the paper's Delta_i).
 

@@ -1,15 +1,17 @@
-"""Statistics used by several packages: intervals, the hypergeometric distribution, and the fit of an error curve."""
+"""Statistics used by several packages: intervals, exact tests, corrections for many tests, and fits of error curves."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
+from statistics import NormalDist
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from collabtop.errors import InputError
-from collabtop.validation import wrong_value
+from collabtop.validation import whole_number, wrong_value
 
 Reals = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -18,8 +20,8 @@ Z_95 = 1.959963984540054
 """Half-width of a two-sided 95% interval, in standard deviations of a normal distribution."""
 
 
-def wilson_interval(share: float, count: int) -> tuple[float, float]:
-    """The 95% Wilson interval of a share of `count` trials, or of a mean of `count` rewards in [0, 1].
+def wilson_interval(share: float, count: int, z: float = Z_95) -> tuple[float, float]:
+    """The Wilson interval of a share of `count` trials, or of a mean of `count` rewards in [0, 1]; 95% by default.
 
     For a given mean, 0/1 rewards have the largest variance, so the interval is valid for all rewards in [0, 1].
 
@@ -28,9 +30,9 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
     """
     if count < 1:
         raise wrong_value("count", count, "an interval needs at least 1 observation")
-    weight = Z_95 * Z_95 / count
+    weight = z * z / count
     centre = (share + weight / 2) / (1 + weight)
-    half = Z_95 / (1 + weight) * math.sqrt(max(0.0, share * (1 - share)) / count + weight / (4 * count))
+    half = z / (1 + weight) * math.sqrt(max(0.0, share * (1 - share)) / count + weight / (4 * count))
     return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
 
 
@@ -58,6 +60,41 @@ def hypergeometric_tail(n: int, marked: int, drawn: int, above: int) -> float:
     if first > last:
         return 0.0
     return min(1.0, float(hypergeometric(n, marked, drawn, np.arange(first, last + 1)).sum()))
+
+
+def fewer_wrong_p_value(wrong: int, runs: int, other_wrong: int, other_runs: int) -> float:
+    """The one-sided p-value of Fisher's exact test that the first probability is the smaller one.
+
+    >>> round(fewer_wrong_p_value(1, 9, other_wrong=11, other_runs=12), 6)
+    0.000371
+    """
+    total, all_wrong = runs + other_runs, wrong + other_wrong
+    return hypergeometric_tail(total, all_wrong, other_runs, above=other_wrong - 1)
+
+
+def holm(p_values: Sequence[float], level: float = 0.05) -> list[bool]:
+    """Which hypotheses Holm's method rejects: it rejects no true one with probability at least 1 - level.
+
+    >>> holm([0.001, 0.04, 0.02])
+    [True, True, True]
+    >>> holm([0.001, 0.04, 0.03])
+    [True, False, False]
+    """
+    rejected = [False] * len(p_values)
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        if p_values[index] > level / (len(p_values) - rank):
+            break
+        rejected[index] = True
+    return rejected
+
+
+def simultaneous_z(count: int, level: float = 0.05) -> float:
+    """Half-width, in standard deviations, of `count` intervals that all hold with probability 1 - level (Bonferroni).
+
+    >>> round(simultaneous_z(1), 2), round(simultaneous_z(100), 2)
+    (1.96, 3.48)
+    """
+    return NormalDist().inv_cdf(1 - level / (2 * max(1, count)))
 
 
 @lru_cache(maxsize=1)  # one run asks for many tails with the same n, and a table for a large n is large
@@ -108,14 +145,17 @@ def interval_end(means: Reals, pulls: Reals, evidence: float, end: float | Reals
     return outside  # just outside, so that rounding never makes the interval too short
 
 
-_MOST = 0.98  # a log link has no upper limit, so probabilities are capped here during the fit
-_MOST_SPREAD = math.log(4)  # an interval from a quarter of the horizon to four times it carries no information
-# What log error may be linear in: x as a function of T, its inverse, and the derivative of log T by x.
-_FORMS: dict[str, tuple[Callable[[Reals], Reals], Callable[[float], float], Callable[[float], float]]] = {
-    "T": (lambda t: t, lambda x: x, lambda x: 1 / x),
-    "sqrt T": (np.sqrt, lambda x: x * x, lambda x: 2 / x),
-    "log T": (np.log, math.exp, lambda x: 1.0),
-}
+_FORMS = {"T": 1.0, "sqrt T": 0.5, "log T": 0.0}
+_MOST = 0.98  # a curve that is linear in log error has no upper limit, so probabilities are capped here
+_BEYOND = 8.0  # the crossing is looked for up to this factor outside the measured horizons
+_FALLS = (0.2, 5.0)  # d / log(1 / target), which is 1 if the error falls from 1 at T = 0 like exp(-T)
+_CELLS = (72, 48)  # of the grid of log t and log d
+_NEGLIGIBLE = 14.0  # a cell whose log posterior is lower than the best one's by this much is left out
+_ZOOMS = 12
+_CLEARLY = 6.0  # twice the log likelihood by which a constant error must fit better than one that falls
+_EXTRAPOLATED = 2.5  # further outside the measured horizons, a curve that fits is no evidence
+_RARE = 0.0001  # the limits of a crossing that was not located are wrong with this probability
+_MOST_SPREAD = 16.0  # high / low: an interval from a quarter of the horizon to four times it locates nothing
 
 
 class Crossing(msgspec.Struct, frozen=True):
@@ -135,40 +175,61 @@ class Crossing(msgspec.Struct, frozen=True):
         """Standard deviation of the logarithm of the horizon."""
         return math.log(self.high / self.low) / (2 * Z_95)
 
+    def interval(self, z: float) -> tuple[float, float]:
+        """An interval of `z` standard deviations to each side of the horizon, on a log scale."""
+        scale = z / Z_95
+        return self.horizon * (self.low / self.horizon) ** scale, self.horizon * (self.high / self.horizon) ** scale
+
+
+class NotReached(msgspec.Struct, frozen=True):
+    """The runs do not show at which horizon the error falls to the target."""
+
+    reason: str
+    """Why not, such as "the error is still above 0.01 at the longest horizon, 30,000"."""
+    low: float = 0.0
+    """The crossing lies above this horizon with probability .9999; 0 if nothing is known."""
+    high: float = math.inf
+    """The crossing lies below this horizon with probability .9999; infinite if nothing is known."""
+
 
 def fit_crossing(
     horizons: Sequence[int], wrong: Sequence[int], runs: Sequence[int], target: float = 0.01
-) -> Crossing | None:
-    """Fit log error as a linear function of the horizon, its square root or its logarithm.
+) -> Crossing | NotReached:
+    """The horizon at which the error falls to `target`, from counts of wrong answers at several horizons.
 
-    The counts of wrong answers are binomial, so points without a wrong answer carry their proper weight. The
-    interval is widened where the points scatter more than binomial counts do. Returns None if the error does
-    not fall, or if the points do not locate the crossing.
+    Near the target, log error is close to a linear function of T, sqrt T or log T. With t the crossing and d > 0 how
+    fast the error falls there, the three forms are
+
+        p(T) = target * exp(-d ((T / t)^c - 1) / c),    c = 1, 1/2 and 0 (the limit: target * (t / T)^d)
+
+    Counts of wrong answers are binomial. The estimate is the posterior median of t, and the interval holds 95% of the
+    posterior, over all three forms, with t and d uniform on a log scale. So it is finite for all counts, also where
+    no curve fits best: with 7 wrong answers of 60 at one horizon and none at the next, every fall that is steep enough
+    fits equally well. The interval is widened where the points scatter more than binomial counts do.
+
+    The result is `NotReached`, with the reason, if the error hardly falls or the points do not locate the crossing.
 
     >>> fit = fit_crossing([10_000, 20_000, 30_000], wrong=[670, 90, 12], runs=[10_000] * 3)
-    >>> fit.form, round(fit.horizon, -2)
-    ('T', 19500.0)
+    >>> fit.form, round(fit.horizon, -3)
+    ('T', 19000.0)
+    >>> fit_crossing([1000, 2000], wrong=[30, 21], runs=[60, 60]).reason
+    'the error is still above 0.01 at the longest horizon, 2,000'
     """
     if not len(horizons) == len(wrong) == len(runs):
         raise InputError(
             f"{len(horizons)} horizons, {len(wrong)} counts of wrong answers and {len(runs)} counts of runs do not "
             "match: give one of each per point"
         )
-    return _best_fit(tuple(horizons), tuple(wrong), tuple(runs), target)
+    if not 0 < target < _MOST:
+        raise wrong_value("target", target, f"a probability between 0 and {_MOST} is needed")
+    for horizon, count, total in zip(horizons, wrong, runs, strict=True):
+        whole_number("horizons", horizon, least=1)
+        whole_number("wrong", count, least=0, most=whole_number("runs", total, least=1))
+    return _fit(tuple(horizons), tuple(wrong), tuple(runs), target)
 
 
-@lru_cache(maxsize=256)  # a report uses the same crossing many times
-def _best_fit(
-    horizons: tuple[int, ...], wrong: tuple[int, ...], runs: tuple[int, ...], target: float
-) -> Crossing | None:
-    t, w, n = (np.asarray(values, np.float64) for values in (horizons, wrong, runs))
-    fits = [_fit(name, t, w, n, target) for name in _FORMS]
-    usable = [fit for fit in fits if fit is not None]
-    return min(usable, key=lambda fit: fit[0])[1] if usable else None
-
-
-def ratio_interval(above: Crossing, below: Crossing) -> tuple[float, float, float]:
-    """The ratio of two horizons, `above` / `below`, and the ends of its 95% interval.
+def ratio_interval(above: Crossing, below: Crossing, z: float = Z_95) -> tuple[float, float, float]:
+    """The ratio of two horizons, `above` / `below`, and the ends of its interval, 95% by default.
 
     >>> long = Crossing(26_000, 25_000, 27_040, 0.01, "T", 10_000)
     >>> short = Crossing(20_000, 19_000, 21_053, 0.01, "T", 10_000)
@@ -176,74 +237,113 @@ def ratio_interval(above: Crossing, below: Crossing) -> tuple[float, float, floa
     [1.3, 1.22, 1.39]
     """
     ratio = above.horizon / below.horizon
-    spread = math.exp(Z_95 * math.hypot(above.log_deviation, below.log_deviation))
+    spread = math.exp(z * math.hypot(above.log_deviation, below.log_deviation))
     return ratio, ratio / spread, ratio * spread
 
 
-def _fit(form: str, t: Reals, wrong: Reals, runs: Reals, target: float) -> tuple[float, Crossing] | None:
-    forward, inverse, rate = _FORMS[form]
-    raw = forward(t)
-    centre, scale = float(raw.mean()), float(np.ptp(raw)) or 1.0
-    x = (raw - centre) / scale
-    solved = _log_binomial(x, wrong, runs)
-    if solved is None:
-        return None
-    (a, b), covariance, deviance = solved
-    freedom = len(t) - 2
-    if freedom > 0:
-        covariance = covariance * max(1.0, deviance / freedom)
-    at = (math.log(target) - a) / b
-    gradient = np.array([-1 / b, -at / b])  # of the crossing by a and b
-    deviation = scale * math.sqrt(float(gradient @ covariance @ gradient))
-    crossing = centre + scale * at
-    if b >= 0 or crossing <= 0:
-        return None
-    spread = Z_95 * deviation * rate(crossing)  # of log T
-    if not spread < _MOST_SPREAD:
-        return None
-    horizon = inverse(crossing)
-    low, high = horizon * math.exp(-spread), horizon * math.exp(spread)
-    return deviance, Crossing(horizon, low, high, target, form, int(runs.sum()))
+@lru_cache(maxsize=256)  # a report uses the same crossing many times
+def _fit(
+    horizons: tuple[int, ...], wrong: tuple[int, ...], runs: tuple[int, ...], target: float
+) -> Crossing | NotReached:
+    t, w, n = (np.asarray(values, np.float64) for values in (horizons, wrong, runs))
+    order = np.argsort(t, kind="stable")
+    t, w, n = t[order], w[order], n[order]
+    if len(np.unique(t)) < 2:
+        return NotReached(f"runs at {len(np.unique(t))} horizon, but at least 2 horizons are needed")
+    posteriors = {form: _posterior(power, t, w, n, target) for form, power in _FORMS.items()}
+    best = max(posteriors, key=lambda form: posteriors[form].peak)
+    peak = posteriors[best].peak
+    dispersion = _dispersion(peak, w, n)
+    if dispersion > 1:
+        posteriors = {form: _posterior(power, t, w, n, target, dispersion) for form, power in _FORMS.items()}
+    least, low, middle, high, most = _quantiles(list(posteriors.values()), (_RARE, 0.025, 0.5, 0.975, 1 - _RARE))
+    edge = 2 * math.log(_BEYOND) / _CELLS[0]  # two cells of the first grid
+    falls = 2 * (_log_binomial(w, n, w.sum() / n.sum()) - peak) < _CLEARLY
+    inside = falls and low > math.log(t[0] / _BEYOND) + edge and high < math.log(t[-1] * _BEYOND) - edge
+    near = t[0] / _EXTRAPOLATED < math.exp(middle) < t[-1] * _EXTRAPOLATED
+    if inside and near and high - low < math.log(_MOST_SPREAD):
+        return Crossing(math.exp(middle), math.exp(low), math.exp(high), target, best, int(n.sum()))
+    least = 0.0 if least < math.log(t[0] / _BEYOND) + edge else math.exp(least)
+    most = math.inf if most > math.log(t[-1] * _BEYOND) - edge else math.exp(most)
+    if not falls:
+        reason = "the error hardly falls as the horizon grows"
+    elif math.exp(low) > 0.9 * t[-1]:
+        reason = f"the error is still above {target:g} at the longest horizon, {t[-1]:,.0f}"
+    elif math.exp(high) < 1.1 * t[0]:
+        reason = f"the error is below {target:g} at the shortest horizon already, {t[0]:,.0f}"
+    else:
+        reason = f"{n.sum():,.0f} runs are too few to show where the error is {target:g}"
+    return NotReached(reason, least, most)
 
 
-def _log_binomial(x: Reals, wrong: Reals, runs: Reals) -> tuple[tuple[float, float], Reals, float] | None:
-    """The maximum-likelihood (a, b) of log p = a + b x, their covariance, and the deviance (Fisher scoring)."""
-    design = np.column_stack([np.ones_like(x), x])
-    total = max(float(wrong.sum()), 0.5) / float(runs.sum())
-    beta = np.array([math.log(min(total, _MOST)), 0.0])
-    best = _deviance(design @ beta, wrong, runs)
-    for _ in range(100):
-        p = np.minimum(np.exp(design @ beta), _MOST)
-        weight = runs * p / (1 - p)
-        information = design.T @ (weight[:, np.newaxis] * design)
-        score = design.T @ ((wrong - runs * p) / (1 - p))
-        try:
-            step = np.linalg.solve(information, score)
-        except np.linalg.LinAlgError:
-            return None
-        while True:  # a full step may overshoot
-            tried = _deviance(design @ (beta + step), wrong, runs)
-            if tried <= best + 1e-12 or np.abs(step).max() < 1e-10:
-                break
-            step = step / 2
-        beta, best = beta + step, tried
-        if np.abs(step).max() < 1e-9:
-            break
-    if beta[1] == 0 or not np.isfinite(beta).all():
-        return None
-    p = np.minimum(np.exp(design @ beta), _MOST)
-    information = design.T @ ((runs * p / (1 - p))[:, np.newaxis] * design)
-    try:
-        covariance = np.linalg.inv(information)
-    except np.linalg.LinAlgError:
-        return None
-    return (float(beta[0]), float(beta[1])), covariance, best
-
-
-def _deviance(log_p: Reals, wrong: Reals, runs: Reals) -> float:
-    p = np.clip(np.exp(np.minimum(log_p, 0.0)), 1e-300, _MOST)
-    right = runs - wrong
+def _log_binomial(wrong: Reals, runs: Reals, p: Reals | float) -> float:
+    """The log likelihood of counts with probability `p`, without the factors that do not depend on it."""
+    p = np.broadcast_to(p, wrong.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
-        of_wrong = np.where(wrong > 0, wrong * np.log(wrong / (runs * p)), 0.0)
-        of_right = np.where(right > 0, right * np.log(right / (runs * (1 - p))), 0.0)
-    return float(2 * (of_wrong + of_right).sum())
+        of_wrong = np.where(wrong > 0, wrong * np.log(p), 0.0)
+        of_right = np.where(runs > wrong, (runs - wrong) * np.log1p(-p), 0.0)
+    return float((of_wrong + of_right).sum())
+
+
+class _Posterior(NamedTuple):
+    """The posterior of log t for one form."""
+
+    log_t: Reals
+    log_weights: Reals
+    peak: float
+    """The largest log likelihood, divided by the dispersion."""
+
+
+def _posterior(power: float, t: Reals, wrong: Reals, runs: Reals, target: float, dispersion: float = 1.0) -> _Posterior:
+    """Evaluate the posterior on a grid, zooming in until the grid resolves it."""
+    slowest, fastest = (math.log(fall * math.log(1 / target)) for fall in _FALLS)
+    box = [(math.log(t[0] / _BEYOND), math.log(t[-1] * _BEYOND)), (slowest, fastest)]
+    for _ in range(_ZOOMS):
+        axes = [np.linspace(*ends, cells) for ends, cells in zip(box, _CELLS, strict=True)]
+        logs = _log_likelihood(axes[0], axes[1], power, t, wrong, runs, target) / dispersion
+        inside = logs > logs.max() - _NEGLIGIBLE
+        smaller = [_around(axis, inside.any(axis=1 - index)) for index, axis in enumerate(axes)]
+        if all(new[1] - new[0] > 0.6 * (old[1] - old[0]) for new, old in zip(smaller, box, strict=True)):
+            break
+        box = smaller
+    peak = float(logs.max())
+    area = (axes[0][1] - axes[0][0]) * (axes[1][1] - axes[1][0])  # of a cell: the prior is uniform
+    over_d = np.maximum(np.exp(logs - peak).sum(axis=1), np.finfo(np.float64).tiny)  # a weight of 0 has no logarithm
+    return _Posterior(axes[0], peak + np.log(over_d) + math.log(area), peak)
+
+
+def _around(axis: Reals, inside: NDArray[np.bool_]) -> tuple[float, float]:
+    """The part of an axis that has weight, with one more cell to each side."""
+    places = np.flatnonzero(inside)
+    return float(axis[max(0, places[0] - 1)]), float(axis[min(len(axis) - 1, places[-1] + 1)])
+
+
+def _log_likelihood(
+    log_t: Reals, log_d: Reals, power: float, t: Reals, wrong: Reals, runs: Reals, target: float
+) -> Reals:
+    total = np.zeros((len(log_t), len(log_d)))
+    for horizon, count, number in zip(t, wrong, runs, strict=True):
+        ratio = math.log(horizon) - log_t  # log(T / t)
+        fall = ratio if power == 0 else np.expm1(np.minimum(power * ratio, 50.0)) / power
+        log_p = np.minimum(math.log(target) - np.outer(fall, np.exp(log_d)), math.log(_MOST))
+        total += count * log_p + (number - count) * np.log1p(-np.exp(log_p))
+    return total
+
+
+def _dispersion(best: float, wrong: Reals, runs: Reals) -> float:
+    """How much more the counts scatter around the best curve than binomial counts do, at least 1."""
+    right = runs - wrong
+    # Points with a single wrong or right answer, or none, cannot show scatter.
+    freedom = int(((wrong > 1) & (right > 1)).sum()) - 2
+    deviance = 2 * (_log_binomial(wrong, runs, wrong / runs) - best)
+    return max(1.0, deviance / freedom) if freedom > 0 else 1.0
+
+
+def _quantiles(posteriors: Sequence[_Posterior], shares: Sequence[float]) -> list[float]:
+    """Quantiles of log t under the mixture of the posteriors."""
+    log_t = np.concatenate([posterior.log_t for posterior in posteriors])
+    logs = np.concatenate([posterior.log_weights for posterior in posteriors])
+    order = np.argsort(log_t, kind="stable")
+    weights = np.exp(logs[order] - logs.max())
+    cumulated = (np.cumsum(weights) - weights / 2) / weights.sum()
+    return [float(np.interp(share, cumulated, log_t[order])) for share in shares]

@@ -9,11 +9,15 @@ from typer.testing import CliRunner
 
 import collabtop as ct
 from collabtop.cli import app
+from collabtop.reproduction.experiments import fixed_horizon
 from collabtop.reproduction.figures import BARS
+from collabtop.reproduction.html import slug
 from collabtop.reproduction.prices import NOTE
 from collabtop.reproduction.report import Settings, measure
+from collabtop.reproduction.verdicts import RULE
 
-NAMES = [*(f"C{number}" for number in range(1, 8)), *(f"T{number}" for number in range(1, 6))]
+EACH_M = [f"C{number} (m = {m})" for number in (5, 6, 7) for m in (1, 8)]
+NAMES = ["C1 (m = 1)", "C1 (m = 8)", "C2", "C3", "C4", *EACH_M, *(f"T{number}" for number in range(1, 6))]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +42,12 @@ def made(tmp_path_factory, command):
 def test_json_has_every_statement_and_every_point(made):
     _, found = made
     assert [one["name"] for one in found["statements"]] == NAMES
-    assert {one["verdict"] for one in found["statements"]} <= {"holds", "does not hold", "undecided"}
+    assert {one["verdict"] for one in found["statements"]} <= {
+        "supported",
+        "not contradicted",
+        "contradicted",
+        "undecided",
+    }
     assert all(point["runs"] == 2 for point in found["points"])
     assert found["settings"]["seed"] == 0
 
@@ -95,7 +104,7 @@ def test_the_page_is_whole_in_itself_and_well_formed(made):
     assert "prefers-color-scheme: dark" in text
     assert "@media print" in text
     for one in found["statements"]:
-        assert f'<tr id="{one["name"]}">' in text
+        assert f'<tr id="{slug(one["name"])}">' in text
 
 
 def test_the_plain_report_says_the_same(made):
@@ -103,7 +112,8 @@ def test_the_plain_report_says_the_same(made):
     text = (out / "report.md").read_text(encoding="utf-8")
     for one in found["statements"]:
         assert f"### {one['name']}: {one['verdict']}" in text
-        assert all(f"- {line}" in text for line in one["found"])
+        assert all(f"- {line}" in text for line in [*(part["text"] for part in one["parts"]), *one["notes"]])
+        assert one["headline"] in text
 
 
 def test_both_reports_say_what_bars_and_marks_stand_for(made):
@@ -112,6 +122,7 @@ def test_both_reports_say_what_bars_and_marks_stand_for(made):
         text = unescape((out / name).read_text(encoding="utf-8"))
         assert BARS in text
         assert NOTE in text
+        assert RULE in text
 
 
 def test_the_report_is_computed_from_the_rows_on_disk(made):
@@ -119,22 +130,24 @@ def test_the_report_is_computed_from_the_rows_on_disk(made):
     (folder,) = (out / "studies").glob("panels-*")
     points = ct.StudyTable.from_csv(folder / "rows.csv").points()
     assert [point.words_mean for point in points] == [point["words_mean"] for point in found["points"]]
+    horizon = fixed_horizon(ct.BernoulliArms([0.2 + 0.03 * place for place in range(20)]), 1)
+    assert set(found["words_by_kind"]) == {"collab-top-iid", "kzz"}
     for algorithm, ledgers in found["words_by_kind"].items():
         (point,) = (
             it
             for it in points
-            if (it.arms, it.m, it.agents, it.horizon) == ("movies", 1, 10, 30_000)
+            if (it.arms, it.m, it.agents, it.horizon) == ("movies", 1, 10, horizon)
             and (it.algorithm, it.schedule) in ((algorithm, None), (algorithm, "paper"))
         )
-        assert ledgers["runs"] == 2
-        assert sum(ledgers["words"].values()) == pytest.approx(point.words_mean)
+        assert len(ledgers["runs"]) == 2
+        assert sum(sum(run.values()) for run in ledgers["runs"]) / 2 == pytest.approx(point.words_mean)
 
 
 def test_every_study_is_counted(made):
     out, found = made
     rows = sum(len(ct.StudyTable.from_csv(path)) for path in (out / "studies").glob("*/rows.csv"))
     assert sum(found["studies"].values()) == rows
-    assert found["settings"]["runs in all"] == f"{rows:,} in 3 studies"
+    assert found["settings"]["runs in all"] == f"{rows:,} in 4 studies"
 
 
 @pytest.mark.slow
@@ -148,7 +161,7 @@ def test_the_same_command_again_makes_no_run_and_the_same_report(made, command, 
     monkeypatch.setattr("collabtop.studies.runner.run_chunk", never)
     result = run(*command, "--out", out)
     assert result.exit_code == 0
-    assert "does not hold" in result.stdout
+    assert "contradicted" in result.stdout
     assert f"The report is in {out / 'report.html'}" in result.stdout.replace("\n", "")
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
@@ -165,8 +178,8 @@ def test_without_files_the_embedded_arms_are_measured(tmp_path):
     found = measure(settings, tmp_path, jobs=2)
     assert [one.name for one in found.statements] == NAMES
     (c4,) = (one for one in found.statements if one.name == "C4")
-    assert "KZZ sends 17,540 words" in c4.found[0]
-    assert "KZZ with its first list sends 23,420 words" in c4.found[-1]
+    assert c4.headline.startswith("every number counted: 7.")
+    assert [part.verdict for part in c4.parts[:2]] == ["contradicted", "contradicted"]
 
 
 def test_bad_arguments_get_one_line(refused, means, group_means, tmp_path):
@@ -181,6 +194,10 @@ def test_bad_arguments_get_one_line(refused, means, group_means, tmp_path):
     few.write_text("0.5\n0.6\n0.7\n")
     assert "the number of IID arms is 3" in refused("reproduce", "--means", few, "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+    tied = tmp_path / "tied.txt"
+    tied.write_text("0.9\n0.9\n" + "0.5\n" * 20)
+    said = refused("reproduce", "--means", tied, "--out", tmp_path / "out")
+    assert "IID arms of ranks 1 and 2 have the same mean" in said
 
 
 def test_help_teaches_with_examples(run):

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 import collabtop as ct
-from collabtop.display.comparison import comparison_row, comparison_table
+from collabtop.display.comparison import comparison_row, comparison_table, correct_arms
 from collabtop.display.live_arms_bars import LiveArmsBars
 from collabtop.display.live_arms_figure import live_arms_figure
 from collabtop.display.round_outcomes import round_outcomes
@@ -118,3 +118,9 @@ def test_wrong_arms_of_an_answer_are_shown_in_brackets():
     mistaken = ct.identify(ct.BernoulliArms([1.0, 0.0, 0.0], labels=["a", "b", "c"]), m=1, agents=1, horizon=30)
     assert comparison_row(mistaken, arms)["right"] == 0
     assert "(a)" in shown(comparison_table([mistaken], arms))
+
+
+def test_arms_that_tie_at_the_border_count_only_as_often_as_they_have_a_place():
+    means = [0.7, 0.6, 0.6, 0.5]
+    answers = [[0, 2], [1, 2], [2, 3], [3, 0]]
+    assert [correct_arms(means, answer) for answer in answers] == [2, 1, 1, 1]

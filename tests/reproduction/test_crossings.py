@@ -5,6 +5,7 @@ import pytest
 
 import collabtop as ct
 from collabtop.reproduction.crossings import CrossingTarget, crossing_targets, find_crossings
+from collabtop.stats import Crossing, NotReached
 
 
 @pytest.mark.slow
@@ -18,6 +19,7 @@ def test_crossings_are_found_near_where_the_error_is_one_in_a_hundred():
 
     (crossed,) = find_crossings(arms, [CrossingTarget(ct.KZZ(), 1, 4)], run, seed=1, runs=(100, 200, 400))
     assert names[:3] == ["kzz-m1-k4-pilot", "kzz-m1-k4-narrow", "kzz-m1-k4-fine"]
+    assert isinstance(crossed.at, Crossing)
     check = ct.Study(arms=arms, algorithms="kzz", agents=4, horizon=round(crossed.at.horizon), runs=3_000, seed=9)
     (point,) = check.run(jobs=2).points()
     assert 0.004 < point.error < 0.022
@@ -54,7 +56,9 @@ class OneRare:
 def test_an_algorithm_that_is_never_wrong_has_no_crossing():
     sure = ct.BernoulliArms([1.0] + [0.0] * 9)
     (crossed,) = find_crossings(sure, [CrossingTarget(ct.KZZ(), 1, 2)], lambda _, study: study.run(jobs=1), seed=0)
-    assert (crossed.line.algorithm, crossed.at) == ("kzz", None)
+    assert crossed.line.algorithm == "kzz"
+    assert isinstance(crossed.at, NotReached)
+    assert crossed.at.reason.startswith("the error is below 0.01 at the shortest horizon already")
 
 
 def test_every_horizon_that_the_statements_need_is_a_target():

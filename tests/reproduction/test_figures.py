@@ -11,9 +11,9 @@ from collabtop.reproduction.evidence import KZZ, paper_name
 from collabtop.reproduction.experiments import figure_plans
 from collabtop.reproduction.figures import describe, panel_points, paper_figure
 from collabtop.reproduction.render import rendered_figures
-from tests.support.made_up_evidence import made_up_evidence
+from tests.support.made_up_evidence import ARMS, made_up_evidence
 
-PLANS = figure_plans(10)
+PLANS = figure_plans(ARMS["movies"], 10)
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_drawing_leaves_matplotlibs_global_state_alone(evidence):
 def test_the_text_alternative_gives_the_first_and_last_value_of_each_line(evidence):
     text = describe(PLANS[0], evidence())
     assert text.startswith("Figure 1. Performance of algorithms for top-1 arm identification, IID data.")
-    assert "KZZ from 0.60 to 0.00" in text
+    assert "KZZ from 0.71 to 0.00" in text
     assert "KZZ from 20,000 words" in text.replace("20,001", "20,000").replace("20,000.5", "20,000")
 
 

@@ -6,7 +6,8 @@ import pytest
 
 import collabtop as ct
 from collabtop.reproduction.evidence import PRINTED, PRINTED_NON_IID, Growth, LocalRuns, RoundCost
-from collabtop.reproduction.growth_verdict import Cost, bounded_by, growth_exponents, t2
+from collabtop.reproduction.growth_verdict import Cost, constants, growth_claims, growth_exponents, student, t2
+from collabtop.reproduction.verdicts import all_of, judge, judged
 from tests.support.made_up_evidence import made_up_evidence, made_up_rows
 
 
@@ -37,10 +38,19 @@ def growth(*, total=unchanged, step=unchanged, shared_at=None, local=()):
     return Growth(tuple(ct.StudyTable(rows).points()), sizes, tuple(rounds), local)
 
 
-def test_t2_holds_with_its_constants(evidence):
-    statement = t2(evidence(growth=growth(local=(LocalRuns(588, 10, 50, 50), LocalRuns(588, 50, 50, 0)))))
-    assert statement.verdict == "holds"
-    text = "\n".join(statement.found)
+def verdict_of(evidence):
+    (statement,) = judged([t2(evidence)])
+    return statement
+
+
+def growth_verdict(costs):
+    return all_of(judge(claim, 3.5).verdict for claim in growth_claims("cost", costs))
+
+
+def test_t2_is_supported_with_its_constants(evidence):
+    statement = verdict_of(evidence(growth=growth(local=(LocalRuns(588, 10, 50, 50), LocalRuns(588, 50, 50, 0)))))
+    assert {part.verdict for part in statement.parts[:-1]} == {"supported"}
+    text = "\n".join(statement.notes)
     assert "CollabTopIID: 3.00 (K log2(n)^2 + m) fitted" in text
     assert "CollabTopNIID: 2.00 K n log2(n) fitted" in text
     assert "LocalElim: 6.00 K log2(n) fitted" in text
@@ -52,23 +62,26 @@ def test_t2_holds_with_its_constants(evidence):
 @pytest.mark.parametrize(
     ("factor", "verdict"),
     [
-        (lambda n, k, m: n**0.2, "does not hold"),
-        (lambda n, k, m: math.log2(n), "does not hold"),
-        (lambda n, k, m: k, "does not hold"),
-        (lambda n, k, m: k / math.log2(n), "does not hold"),
-        (lambda n, k, m: math.log2(1 + k), "does not hold"),
-        (lambda n, k, m: math.log2(1 + m), "does not hold"),
-        (lambda n, k, m: 1 + k / 50, "does not hold"),  # visible only at the largest K
+        (lambda n, k, m: n**0.2, "contradicted"),
+        (lambda n, k, m: math.log2(n), "contradicted"),
+        (lambda n, k, m: k, "contradicted"),
+        (lambda n, k, m: k / math.log2(n), "contradicted"),
+        (lambda n, k, m: math.log2(1 + k), "contradicted"),
+        (lambda n, k, m: math.log2(1 + m), "contradicted"),
+        (lambda n, k, m: 1 + k / 50, "contradicted"),  # visible only at the largest K
         (lambda n, k, m: math.log2(k) / math.log2(n), "undecided"),  # at most 1 while K <= n
-        (lambda n, k, m: 1 - 1 / k, "holds"),  # approaches a constant
-        (lambda n, k, m: 1 / math.log2(n), "holds"),
+        (lambda n, k, m: 1 - 1 / k, "supported"),  # approaches a constant
+        (lambda n, k, m: 1 / math.log2(n), "supported"),
     ],
 )
 def test_t2_is_judged_by_how_the_constant_grows_along_each_axis(evidence, factor, verdict):
-    assert t2(evidence(growth=growth(total=factor))).verdict == verdict
-    statement = t2(evidence(growth=growth(step=factor)))
-    assert statement.verdict == verdict
-    assert next(line for line in statement.found if line.startswith("GlobalElim")).endswith(f"({verdict})")
+    def growth_of(name, **changes):
+        parts = verdict_of(evidence(growth=growth(**changes))).parts
+        return all_of(part.verdict for part in parts if part.estimand.startswith(f"{name}: growth exponent"))
+
+    assert growth_of("CollabTopIID", total=factor) == verdict
+    assert growth_of("GlobalElim", step=factor) == verdict
+    assert growth_of("LocalElim", step=factor) == "supported"
 
 
 def test_growth_within_sampling_noise_is_undecided():
@@ -77,8 +90,9 @@ def test_growth_within_sampling_noise_is_undecided():
         for power in (12, 14, 16, 18, 20) for k in (2, 9, 51)
     ]  # fmt: skip
     along_n = growth_exponents(costs)[0]
-    assert along_n.low < 0.5 < along_n.high
-    assert bounded_by(costs, "K")[1] == "undecided"
+    low, high = along_n.ends(2)
+    assert low < 0.5 < high
+    assert growth_verdict(costs) == "undecided"
 
 
 def test_fewer_words_at_a_longer_horizon_do_not_count_as_growth():
@@ -87,28 +101,37 @@ def test_fewer_words_at_a_longer_horizon_do_not_count_as_growth():
         for power in (12, 16, 20) for k in (2, 10, 50) for m in (1, 64)
         for horizon in (k * 2**power, 100 * k * 2**power)
     ]  # fmt: skip
-    assert bounded_by(costs, "K")[1] == "holds"
+    assert growth_verdict(costs) == "supported"
 
 
-def test_t2_does_not_hold_where_a_large_round_is_out_of_balance(evidence):
-    statement = t2(evidence(growth=growth(shared_at=2**20)))
-    assert any(
-        line.startswith("The partition was out of balance in 6 of ") and line.endswith(" (does not hold)")
-        for line in statement.found
-    )
-    assert statement.verdict == "does not hold"
+def test_t2_is_contradicted_where_large_rounds_are_out_of_balance(evidence):
+    statement = verdict_of(evidence(growth=growth(shared_at=2**20)))
+    part = statement.parts[-1]
+    assert "(6 of " in part.text
+    assert part.verdict in ("contradicted", "undecided")
+    assert part.low > 0.01
+
+
+def test_the_partition_is_expected_to_be_balanced_from_100_k_log2_n_arms_on(evidence):
+    # 100 K log2 n = 2,400 and 100 K ln n = 1,664 for n = 2^12 and K = 2: only 4,096 arms are enough for both.
+    rounds = tuple(RoundCost(2**12, 2, 1, 10**6, seed, 0, "shared", 2_000, 10, 0) for seed in range(50))
+    part = verdict_of(evidence(growth=Growth((), {}, rounds, ()))).parts[-1]
+    assert part.text.endswith("no round began with so many arms: undecided")
 
 
 def test_t2_is_undecided_without_the_deep_study(evidence):
-    assert t2(evidence()).verdict == "undecided"
-    assert "--deep" in t2(evidence()).why
+    statement = verdict_of(evidence())
+    assert statement.verdict == "undecided"
+    assert "--deep" in statement.notes[0]
 
 
 def test_one_size_does_not_show_how_a_cost_grows():
     one_n = [Cost(8, k, 1, 100, 3.0 * k, k) for k in (2, 10, 50)]
-    assert bounded_by(one_n, "K")[1] == "undecided"
-    assert bounded_by(one_n[:1], "K") == (
-        "3.00 K fitted, 3.00 K at most; too few sizes to measure the growth",
-        "undecided",
-    )
-    assert bounded_by([], "K") == ("no measurements", "undecided")
+    assert growth_verdict(one_n) == "undecided"
+    assert constants(one_n[:1], "K") == "3.00 K fitted, 3.00 K at most"
+    assert (constants([], "K"), growth_verdict([])) == ("no measurements", "undecided")
+
+
+@pytest.mark.parametrize(("z", "freedom", "quantile"), [(1.96, 5, 2.571), (1.96, 30, 2.042), (3.2905, 10, 4.587)])
+def test_student_quantiles_match_the_tables(z, freedom, quantile):
+    assert student(z, freedom) == pytest.approx(quantile, rel=0.02)

@@ -1,12 +1,15 @@
-"""The price of error .01: horizon and communication of each algorithm, and which ones are beaten on both."""
+"""The price of error .01: horizon and communication of every algorithm, and which ones are beaten on both."""
+
+import math
+from itertools import combinations
 
 import msgspec
 import pytest
 
 from collabtop.reproduction.evidence import FULL, KZZ, PRINTED, Crossed
 from collabtop.reproduction.pareto import pareto_figure
-from collabtop.reproduction.prices import Price, describe_prices, price_rows, prices
-from collabtop.stats import Crossing
+from collabtop.reproduction.prices import SETTINGS, Price, describe_prices, price_rows, prices
+from collabtop.stats import Crossing, NotReached
 from tests.support.made_up_evidence import made_up_evidence
 
 
@@ -17,73 +20,100 @@ def crossed(line, horizon):
 @pytest.fixture
 def evidence():
     """The printed schedule needs three times the horizon; it sends 1,000 words per run, and kzz 20,000."""
+    return made_up_evidence(crossings=(crossed(PRINTED, 60_000), crossed(FULL, 25_000), crossed(KZZ, 20_000)))
 
-    def rare(line, arms, m, agents, horizon):
-        return {"wrong": 2} if (arms, horizon) == ("movies", 2_000_000) else {}
 
-    return made_up_evidence(rare, crossings=(crossed(PRINTED, 60_000), crossed(FULL, 25_000), crossed(KZZ, 20_000)))
+def nothing_located(runs=12, wrong=10):
+    return made_up_evidence(lambda *_: {"wrong": wrong}, runs=runs)
 
 
 def test_the_horizon_comes_from_the_deep_study_if_it_was_run_and_else_from_the_panels(evidence):
     by_setting = {(price.line, price.arms, price.m): price for price in prices(evidence)}
-    deep, rough = by_setting[KZZ, "movies", 1], by_setting[KZZ, "movies", 8]
-    assert (deep.at.horizon, deep.rough) == (20_000, False)
-    assert (rough.at.runs < 10_000, rough.rough) == (True, True)
+    deep, panels = by_setting[KZZ, "movies", 1], by_setting[KZZ, "movies", 8]
+    assert isinstance(deep.at, Crossing)
+    assert (deep.at.horizon, deep.deep) == (20_000, True)
+    assert (isinstance(panels.at, Crossing), panels.deep) == (True, False)
     assert deep.words == pytest.approx(20_000, abs=1)
 
 
-def test_an_algorithm_is_beaten_only_by_one_that_needs_less_of_both(evidence):
-    printed, full, kzz = (price for price in prices(evidence) if (price.arms, price.m) == ("movies", 1))
-    assert not kzz.is_beaten_by(full)
-    assert not full.is_beaten_by(kzz)
-    assert not printed.is_beaten_by(full)  # as many words
+def test_an_algorithm_is_beaten_only_if_the_intervals_of_both_axes_lie_apart():
+    def price(horizon, words, spread=1.1, words_sd=10.0):
+        at = Crossing(horizon, horizon / spread, horizon * spread, 0.01, "T", 1_000)
+        return Price(KZZ, "movies", 1, at, (1_000, 9_000), False, 100, words, words_sd, 64 * words, words_sd)
+
+    assert price(30_000, 2_000).is_beaten_by(price(20_000, 1_000))
+    assert not price(30_000, 2_000).is_beaten_by(price(28_000, 1_000))  # the horizons are too close
+    assert not price(30_000, 2_000).is_beaten_by(price(20_000, 1_000, spread=2.0))
+    assert not price(30_000, 2_000).is_beaten_by(price(20_000, 1_990, words_sd=100.0))
+    assert not price(30_000, 1_000).is_beaten_by(price(20_000, 2_000))
 
 
-def test_an_algorithm_whose_error_never_falls_has_no_price(evidence):
-    assert not [price for price in prices(evidence) if price.line.algorithm == "uniform"]
+@pytest.mark.parametrize("measured", [made_up_evidence(), made_up_evidence(runs=2), nothing_located()])
+def test_every_algorithm_is_in_every_panel_of_its_arms_in_every_mode(measured):
+    figure = pareto_figure(measured)
+    for axes, (arms, m) in zip(figure.axes, SETTINGS, strict=True):
+        names = {container.get_label() for container in axes.containers}
+        assert names == {line.name for line in measured.lines(arms)}
+        assert len(prices(measured)) == 12
+        for price in prices(measured):
+            if (price.arms, price.m) == (arms, m) and isinstance(price.at, NotReached):
+                notes = " ".join(text.get_text() for text in axes.texts).replace("\n", " ")
+                assert price.at.reason in notes
+                assert price.line.name.partition(",")[0] in notes
+
+
+def test_every_mark_has_an_interval_on_both_axes(evidence):
+    for axes in pareto_figure(evidence).axes:
+        assert all(len(bars) == 2 for _, _, bars in axes.containers)
 
 
 def test_the_figure_the_table_and_the_text_alternative_agree(evidence):
-    figure = pareto_figure(evidence)
-    drawn = sum(len(axes.containers) for axes in figure.axes)
     header, *rows = price_rows(evidence)
-    assert drawn == len(rows) == len(prices(evidence)) > 3
+    assert len(rows) == len(prices(evidence)) == 12
     assert all(len(row) == len(header) for row in rows)
     assert all(row[0] in describe_prices(evidence) and row[3] in describe_prices(evidence) for row in rows)
-    assert figure.axes[0].get_xlabel() == "horizon for error .01 (thousand time steps)"
-    assert [axes.get_ylabel() for axes in figure.axes][1:3] == ["communication (words)", "communication (bits)"]
-
-
-def test_a_quick_study_without_any_price_still_gives_a_figure():
-    figure = pareto_figure(made_up_evidence(lambda *_: {"wrong": 90}))
-    assert "horizon for error .01 not determined" in [text.get_text() for axes in figure.axes for text in axes.texts]
-
-
-def test_a_rough_horizon_is_drawn_pale_and_dotted_and_called_rough_in_the_table(evidence):
     axes = pareto_figure(evidence).axes
-    for (arms, m), panel in zip((("movies", 1), ("movies", 8)), axes, strict=False):
-        shown = [price for price in prices(evidence) if (price.arms, price.m) == (arms, m)]
-        styles = [
-            (marker.get_alpha() < 1, bar.get_linestyle()[0][1] is not None) for marker, _, (bar,) in panel.containers
-        ]
-        assert styles == [(price.rough, price.rough) for price in shown]
-    assert {price.rough for price in prices(evidence)} == {True, False}
-    (legend,) = pareto_figure(evidence).legends
-    notes = [text.get_text() for text in legend.get_texts()][-2:]
-    assert notes == ["95% interval, deep study", "rough: runs of the panels alone"]
-    header, *rows = price_rows(evidence)
-    assert [("rough" in row[header.index("runs")]) for row in rows] == [price.rough for price in prices(evidence)]
+    assert axes[0].get_xlabel() == "horizon for error .01 (thousand time steps)"
+    assert [each.get_ylabel() for each in axes][1:3] == ["communication (words)", "communication (bits)"]
+
+
+def test_an_algorithm_whose_error_never_falls_is_listed_with_the_reason(evidence):
+    (uniform,) = (price for price in prices(evidence) if (price.line.algorithm, price.m) == ("uniform", 1))
+    assert isinstance(uniform.at, NotReached)
+    assert uniform.at.reason == "the error is still above 0.01 at the longest horizon, 50,000"
+    (row,) = (row for row in price_rows(evidence) if row[0] == "Uniform" and row[2] == "1")
+    assert row[3] == f"not located: {uniform.at.reason}"
+
+
+def test_an_algorithm_that_refused_every_horizon_is_listed_with_the_reason(evidence):
+    points = tuple(p for p in evidence.points if not (p.algorithm == "kzz" and p.m == 8))
+    (price,) = (p for p in prices(msgspec.structs.replace(evidence, points=points)) if (p.line, p.m) == (KZZ, 8))
+    assert isinstance(price.at, NotReached)
+    assert price.at.reason == "every horizon of the sweep is below its smallest one"
+    assert math.isnan(price.words)
+    pareto_figure(msgspec.structs.replace(evidence, points=points))
+
+
+@pytest.mark.parametrize("measured", [made_up_evidence(), nothing_located()])
+def test_no_text_overlaps_another(measured):
+    figure = pareto_figure(measured)
+    figure.canvas.draw()
+    boxes = [axes.get_tightbbox() for axes in figure.axes] + [legend.get_window_extent() for legend in figure.legends]
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+    for axes in figure.axes:
+        assert all(text.get_window_extent().x1 <= figure.bbox.x1 for text in axes.texts)
+        assert not any(text.get_window_extent().overlaps(axes.xaxis.label.get_window_extent()) for text in axes.texts)
 
 
 def test_the_table_states_which_costs_are_compared(evidence):
-    assert price_rows(evidence)[0][-1] == "beaten on horizon and words (IID) or bits (non-IID) by"
+    assert price_rows(evidence)[0][-1] == "beaten beyond chance on horizon and words (IID) or bits (non-IID) by"
 
 
 def test_non_iid_algorithms_are_compared_in_bits():
     at = Crossing(20_000, 19_000, 21_000, 0.01, "T", 600)
-    later = msgspec.structs.replace(at, horizon=30_000)
-    few_words = Price(FULL, "groups", 1, later, True, words=1_000, bits=64_000)
-    few_bits = Price(KZZ, "groups", 1, at, True, words=5_000, bits=5_000)
+    later = Crossing(30_000, 29_000, 31_000, 0.01, "T", 600)
+    few_words = Price(FULL, "groups", 1, later, (1, 2), False, 100, 1_000, 1.0, 64_000, 1.0)
+    few_bits = Price(KZZ, "groups", 1, at, (1, 2), False, 100, 5_000, 1.0, 5_000, 1.0)
     assert few_words.is_beaten_by(few_bits)
     iid = [msgspec.structs.replace(price, arms="movies") for price in (few_words, few_bits)]
     assert not iid[0].is_beaten_by(iid[1])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import collabtop as ct
+from collabtop.studies.runner import run_again
 
 ARMS = ct.BernoulliArms([0.9, 0.5, 0.4, 0.1])
 OTHER = ct.BernoulliArms([0.8, 0.5, 0.4, 0.1])
@@ -117,3 +118,12 @@ def test_a_seed_that_is_no_whole_number_is_an_error(seed):
     with pytest.raises(ct.InputError, match=r"seed is .*, but a whole number of at least 0 is needed") as caught:
         ct.Study(arms=ct.BernoulliArms([0.9, 0.5]), algorithms="uniform", horizon=10, agents=1, seed=seed)
     assert caught.value.argument == "seed"
+
+
+def test_an_answer_of_tied_arms_without_the_better_arm_counts_as_wrong():
+    arms = ct.BernoulliArms([0.7] + [0.6] * 5)
+    study = ct.Study(arms=arms, algorithms="uniform", m=2, agents=1, horizon=60, runs=40, seed=1)
+    table = study.run(jobs=1)
+    answers = [run_again(study, row).top_indices for row in table.rows]
+    assert [row.correct for row in table.rows] == [0 in answer for answer in answers]
+    assert {row.correct for row in table.rows} == {True, False}

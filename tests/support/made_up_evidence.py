@@ -1,8 +1,18 @@
 """Made-up rows of a study, and evidence built from them."""
 
 import collabtop as ct
-from collabtop.reproduction.evidence import FULL, FULL_NON_IID, KZZ, PRINTED, PRINTED_NON_IID, UNIFORM, Evidence
-from collabtop.reproduction.experiments import IID, NON_IID
+from collabtop.reproduction.evidence import (
+    FULL,
+    FULL_NON_IID,
+    IID,
+    KZZ,
+    NON_IID,
+    PRINTED,
+    PRINTED_NON_IID,
+    UNIFORM,
+    Evidence,
+)
+from collabtop.reproduction.experiments import fixed_horizon
 from collabtop.studies.table import Row, options_text
 
 ARMS = {
@@ -36,17 +46,18 @@ def made_up_rows(line, arms, m, agents, horizon, *, wrong, runs=100, words=1_000
     ]
 
 
-def made_up_evidence(change=lambda *_: {}, runs=100, **rest):
-    """Evidence in which every statement holds unless rows are changed.
+def made_up_evidence(change=lambda *_: {}, runs=1_000, **rest):
+    """Evidence in which every statement is supported unless rows are changed.
 
-    `change(line, arms, m, agents, horizon)` returns the arguments of `made_up_rows` to change at a point.
+    `change(line, arms, m, agents, horizon)` returns the arguments of `made_up_rows` to change at a point. The error
+    halves with every further step of a length that is the horizon of error .5.
     """
     rows = []
     for line, words in ((PRINTED, 100), (FULL, 100), (KZZ, 2_000)):
-        for m, fixed in ((1, 30_000), (8, 600_000)):
-            sweep = [(10, horizon, wrong) for horizon, wrong in zip(_horizons(m), (0.6, 0.2, 0.0), strict=True)]
-            for t in {fixed, 30_000}:
-                sweep += [(agents, t, wrong) for agents, wrong in ((2, 0.6), (6, 0.2), (30, 0.0))]
+        for m in (1, 8):
+            fixed = fixed_horizon(ARMS[IID], m)
+            sweep = [(10, round(fixed * share / 4), 0.5**share) for share in (0.5, 1, 2, 4, 8)]
+            sweep += [(agents, fixed, 0.5 ** (agents / 2.5)) for agents in (2, 4, 8, 16, 32)]
             for agents, horizon, wrong in sweep:
                 given = {"wrong": round(wrong * runs), "runs": runs, "words": words * agents}
                 given |= change(line, IID, m, agents, horizon)
@@ -62,7 +73,3 @@ def made_up_evidence(change=lambda *_: {}, runs=100, **rest):
                 given |= change(line, NON_IID, m, 10, horizon)
                 rows += made_up_rows(line, NON_IID, m, 10, horizon, **given)
     return Evidence(points=tuple(ct.StudyTable(rows).points()), arms=ARMS, **rest)
-
-
-def _horizons(m):
-    return (5_000, 30_000, 80_000) if m == 1 else (60_000, 600_000, 2_000_000)

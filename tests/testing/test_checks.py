@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 import collabtop as ct
 from collabtop.errors import ProtocolError
+from collabtop.extending import AllAgents
 from collabtop.protocol.agent import Agent
 from collabtop.protocol.messages import Means, Reply, Request
 from collabtop.runlog.recorder import RewardRecorder
@@ -204,3 +207,22 @@ def test_the_wire_counts_what_the_ledger_counts_and_keeps_all_that_crossed():
 def test_a_single_run_can_be_checked_and_its_result_looked_at():
     result = check_run(ct.KZZ(), ConstantArms([0.5, 0.25, 0.75]), m=2, agents=2, horizon=50, seed=1)
     assert result.top == [2, 0]
+
+
+@dataclass(frozen=True)
+class LeavesOutTheBest(ct.Algorithm):
+    """A fault that ties hide: it answers with arms of the m-th best mean, without the better ones."""
+
+    name = "leaves-out-the-best"
+
+    def run(self, coordinator, problem, rng):
+        coordinator.begin_round("shared", live=problem.n)
+        board, arms = coordinator.scoreboard, np.arange(problem.n)
+        board.add(arms, *AllAgents(coordinator).pull(arms, 1, all_live=True))
+        board.accept(np.argsort(-board.means(arms), kind="stable")[1 : problem.m + 1], round=0, phase="shared")
+
+
+def test_an_answer_of_tied_arms_without_the_better_arm_fails_the_check():
+    tied = ConstantArms([0.75] + [0.5] * 5)
+    with pytest.raises(AssertionError, match=r"are not the best: arms \[0\] are misplaced"):
+        check_run(LeavesOutTheBest(), tied, m=2, agents=2, horizon=100, seed=1)

@@ -21,7 +21,7 @@ reproduce_examples = examples(
 )
 
 _QUICK_RUNS, _RUNS = 12, 100
-_COLOURS = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
+_COLOURS = {"supported": "green", "not contradicted": "green", "contradicted": "red", "undecided": "yellow"}
 
 
 def reproduce(
@@ -31,7 +31,7 @@ def reproduce(
     runs: Annotated[
         int | None, typer.Option(min=2, help=f"Runs per point; default: {_RUNS}, or {_QUICK_RUNS} with --quick.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer points and runs: seconds instead of a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer points and runs: a fraction of the time.")] = False,
     deep: Annotated[
         bool,
         typer.Option("--deep", help="Also measure what 100 runs cannot decide: horizons for error .01, growth with n."),
@@ -85,8 +85,10 @@ def _arms(
 def _table(reproduction: Reproduction) -> Table:
     table = Table(box=SIMPLE_HEAD)
     for name in ("", "the paper says", "verdict"):
-        table.add_column(name, no_wrap=name != "the paper says")
+        table.add_column(name, no_wrap=not name)
     for statement in reproduction.statements:
         verdict = f"[{_COLOURS[statement.verdict]}]{statement.verdict}[/]"
+        if statement.headline:
+            verdict += "\n" + statement.headline.replace("; ", "\n")
         table.add_row(statement.name, statement.says, verdict)
     return table

@@ -5,28 +5,29 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import ArrayLike
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from collabtop.arms import SimulatedArms
 from collabtop.display.round_outcomes import round_outcomes
+from collabtop.problem import misplaced
 from collabtop.runs.result import Result, printable
 
 
-def true_top(arms: SimulatedArms, m: int) -> list[int]:
-    """The m best arms by their true means, best first.
+def correct_arms(means: ArrayLike, answer: Sequence[int]) -> int:
+    """How many arms of an answer belong to a set of best arms, where arms whose means tie are equally good.
 
-    >>> import collabtop as ct
-    >>> true_top(ct.BernoulliArms([0.5, 0.9, 0.7]), m=2)
-    [1, 2]
+    >>> correct_arms([0.7, 0.6, 0.6, 0.5], answer=[1, 2])
+    1
     """
-    values = arms.means if arms.iid else arms.means.mean(axis=1)
-    return [int(arm) for arm in np.argsort(-values, kind="stable")[:m]]
+    wrong = np.isin(misplaced(means, answer), answer)
+    return len(answer) - int(max(wrong.sum(), (~wrong).sum()))
 
 
 def comparison_table(results: Sequence[Result], arms: SimulatedArms) -> Group:
-    """One column per run: its costs, and its answer by rank with wrong arms in brackets."""
+    """One column per run: its costs, and its answer by rank with arms below the m-th best in brackets."""
     table = Table()
     table.add_column("")
     for result in results:
@@ -36,9 +37,8 @@ def comparison_table(results: Sequence[Result], arms: SimulatedArms) -> Group:
     for name in ("time", "pulls", "words", "bits", "round_trips"):
         table.add_row(name.replace("_", " "), *(f"{row[name]:,}" for row in rows))
     table.add_section()
-    best = set(true_top(arms, results[0].m))
     for rank in range(results[0].m):
-        table.add_row(f"rank {rank + 1}", *(_answer(result, arms, rank, best) for result in results))
+        table.add_row(f"rank {rank + 1}", *(_answer(result, arms, rank) for result in results))
     return Group(Text(_title(results[0]), "bold"), table)
 
 
@@ -48,7 +48,7 @@ def comparison_row(result: Result, arms: SimulatedArms) -> dict[str, Any]:
         "algorithm": result.algorithm,
         "options": result.options,
         "m": result.m,
-        "right": len(set(result.top_indices) & set(true_top(arms, result.m))),
+        "right": correct_arms(arms.means, result.top_indices),
         "top": result.top,
         "time": result.time,
         "pulls": result.pulls,
@@ -65,7 +65,7 @@ def _title(result: Result) -> str:
     )
 
 
-def _answer(result: Result, arms: SimulatedArms, rank: int, best: set[int]) -> str:
+def _answer(result: Result, arms: SimulatedArms, rank: int) -> str:
     arm = result.top_indices[rank]
     label = printable(arms.label(arm))
-    return label if arm in best else f"({label})"
+    return f"({label})" if arm in misplaced(arms.means, result.top_indices) else label

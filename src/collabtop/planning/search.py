@@ -14,7 +14,7 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.arms import SimulatedArms
 from collabtop.problem import Problem, complexity
 from collabtop.runs.spec import DEFAULT_MAX_HORIZON
-from collabtop.stats import fit_crossing
+from collabtop.stats import NotReached, fit_crossing
 from collabtop.studies.grid import Study
 from collabtop.studies.table import PointSummary, StudyTable
 
@@ -139,10 +139,10 @@ class _Search:
         """Where the fit of log error to all informative points crosses the target."""
         points = [point for _, point in sorted(self.points.items()) if point.error <= _INFORMATIVE]
         fit = fit_crossing([p.horizon for p in points], [p.wrong for p in points], [p.runs for p in points], target)
-        if fit is None and points and points[0].horizon == self.least and points[0].error <= target:
-            return _with_costs(points[0], self.runs, _SMALLEST, self.least, None, None)
-        if fit is None:
-            return SearchResult(runs=self.runs, note="too few runs to tell where the error crosses")
+        if isinstance(fit, NotReached):
+            if points and points[0].horizon == self.least and points[0].error <= target:
+                return _with_costs(points[0], self.runs, _SMALLEST, self.least, None, None)
+            return SearchResult(runs=self.runs, note=fit.reason)
         horizon = max(self.least, round(fit.horizon))
         nearest = min(self.points.values(), key=lambda point: abs(math.log(point.horizon / horizon)))
         note = _SMALLEST if horizon == self.least else ""

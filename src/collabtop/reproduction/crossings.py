@@ -6,9 +6,9 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.kzz import KZZ
 from collabtop.arms import BernoulliArms
 from collabtop.problem import Problem, complexity
-from collabtop.reproduction.evidence import Crossed, Line, fit_points
-from collabtop.reproduction.experiments import AGENTS, IID, iid_algorithms
-from collabtop.stats import Crossing
+from collabtop.reproduction.evidence import IID, Crossed, Line, fit_points
+from collabtop.reproduction.experiments import AGENTS, iid_algorithms
+from collabtop.stats import Crossing, NotReached
 from collabtop.studies.grid import Study
 from collabtop.studies.table import PointSummary, StudyTable
 
@@ -20,8 +20,7 @@ _NARROW = (0.7, 1.0, 1.4)
 _AROUND = (0.78, 0.88, 1.0, 1.13, 1.28)
 _RUNS = (100, 400, 2_000)  # five horizons around the crossing: 10,000 runs in total
 _AGENT_COUNTS = (1, 2, 5, 20, 50, 100)
-# A line needs two horizons with wrong answers. A pilot with only one below the first limit uses the second limit.
-_RARE, _LESS_RARE = 0.3, 0.6
+_RARE = 0.3  # log error is close to a line only where errors are rarer than this
 
 
 class CrossingTarget:
@@ -54,13 +53,13 @@ def find_crossings(
     seed: int,
     runs: tuple[int, int, int] = _RUNS,
 ) -> tuple[Crossed, ...]:
-    """The horizon for error .01 of each target, or None where it was not found."""
+    """The horizon for error .01 of each target, or why it was not found."""
     return tuple(Crossed(t.line, t.m, t.agents, _crossing(arms, t, run, seed, runs)) for t in targets)
 
 
 def _crossing(
     arms: BernoulliArms, target: CrossingTarget, run: RunStudy, seed: int, runs: tuple[int, int, int]
-) -> Crossing | None:
+) -> Crossing | NotReached:
     unit = complexity(arms, target.m) / target.agents
     least = target.algorithm.smallest_horizon(Problem(arms.n, target.m, target.agents, 1))
 
@@ -78,25 +77,18 @@ def _crossing(
         return run(f"{target.name}-{stage}", study).points()
 
     pilot = points("pilot", [unit * factor for factor in _PILOT], runs[0])
-    rough = _fit(pilot) or _fit(pilot, _LESS_RARE)
-    if rough is None:
-        return None
+    rough = fit_points(pilot, most=_RARE)
+    if isinstance(rough, NotReached):
+        return rough
     narrow = points("narrow", [rough.horizon * factor for factor in _NARROW], runs[1])
-    rough = _fit(narrow) or rough
+    closer = fit_points(narrow, most=_RARE)
+    rough = closer if isinstance(closer, Crossing) else rough
     fine = points("fine", [rough.horizon * factor for factor in _AROUND], runs[2])
-    near = _fit(fine)
-    if near is not None and fine[0].horizon <= near.horizon <= fine[-1].horizon:
+    near = fit_points(fine, most=_RARE)
+    if isinstance(near, Crossing) and fine[0].horizon <= near.horizon <= fine[-1].horizon:
         return near
     # The rough estimate was off, so repeat around the estimate from the many runs.
-    rough = near or _fit([*narrow, *fine])
-    if rough is None:
-        return None
-    return _fit([*fine, *points("again", [rough.horizon * factor for factor in _AROUND], runs[2])])
-
-
-def _fit(points: Sequence[PointSummary], most: float = _RARE) -> Crossing | None:
-    """Fit the points with an error of at most `most`: log error is close to a line only where errors are rare."""
-    rare = sorted((point for point in points if point.error <= most), key=lambda point: point.horizon)
-    # Points far beyond the first one without a wrong answer add no information.
-    clean = next((index for index, point in enumerate(rare) if point.wrong == 0), len(rare))
-    return fit_points(rare[: clean + 2])
+    again = near if isinstance(near, Crossing) else fit_points([*narrow, *fine], most=_RARE)
+    if isinstance(again, NotReached):
+        return again
+    return fit_points([*fine, *points("again", [again.horizon * factor for factor in _AROUND], runs[2])], most=_RARE)

@@ -1,12 +1,13 @@
 """The evidence on which the statements are judged: the points of the studies, with lookups."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
 from collabtop.arms import SimulatedArms
 from collabtop.problem import complexity
-from collabtop.stats import Crossing, fit_crossing
+from collabtop.stats import Crossing, NotReached, fit_crossing
 from collabtop.studies.table import PointSummary
 
 _PAPER_NAMES = {
@@ -17,6 +18,10 @@ _PAPER_NAMES = {
     "uniform": "Uniform",
     "sar": "SAR",
 }
+Axis = Literal["horizon", "agents"]
+"""What varies in a sweep: T or K."""
+IID, NON_IID = "movies", "groups"
+"""Names of the two kinds of arms."""
 _SCHEDULES = {"paper": "printed schedule", "full": "full schedule"}
 
 
@@ -56,8 +61,7 @@ class Crossed(msgspec.Struct, frozen=True):
     line: Line
     m: int
     agents: int
-    at: Crossing | None
-    """None if the study did not find the horizon."""
+    at: Crossing | NotReached
 
 
 class LocalRuns(msgspec.Struct, frozen=True):
@@ -104,17 +108,15 @@ class Disjointness(msgspec.Struct, frozen=True):
     wrong: int
     """Wrong answers to "is there an element in all sets?"."""
     bits_mean: float
+    bits_sd: float
     elements: int
     agents: int
 
 
 class WordsByKind(msgspec.Struct, frozen=True):
-    """The words of one algorithm by kind of message."""
+    """The words of single runs of one algorithm by kind of message."""
 
-    runs: int
-    """Number of runs whose ledgers were read."""
-    words: dict[str, float]
-    """Mean words per run."""
+    runs: tuple[dict[str, int], ...]
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -155,20 +157,28 @@ class Evidence(msgspec.Struct, frozen=True):
         rest = sorted(seen - set(first), key=lambda line: line.name)
         return [line for line in first if line in seen] + rest
 
-    def crossing(self, line: Line, m: int, agents: int) -> Crossing | None:
-        """The horizon for error .01 from the deep study, if that was run."""
-        for crossed in self.crossings:
-            if (crossed.line, crossed.m, crossed.agents) == (line, m, agents):
-                return crossed.at
-        return None
+    def crossing(self, line: Line, arms: str, m: int, agents: int) -> Crossing | NotReached | None:
+        """The horizon for error .01 according to the deep study; None if that was not run for this line."""
+        deep = (crossed for crossed in self.crossings if (crossed.line, crossed.m, crossed.agents) == (line, m, agents))
+        return next((crossed.at for crossed in deep), None) if arms == IID else None
 
-    def rough_crossing(self, line: Line, arms: str, m: int, agents: int) -> Crossing | None:
-        """A rough estimate of the horizon for error .01, from the few runs of the panels."""
-        return fit_points([point for point in self.sweep(line, arms, m, agents=agents) if point.error <= 0.5])
+    def best_crossing(self, line: Line, arms: str, m: int, agents: int) -> Crossing | NotReached:
+        """The horizon for error .01 according to the deep study, or according to the panels if that was not run."""
+        deep = self.crossing(line, arms, m, agents)
+        return fit_points(self.sweep(line, arms, m, agents=agents)) if deep is None else deep
 
 
-def fit_points(points: Sequence[PointSummary]) -> Crossing | None:
-    """The horizon for error .01 according to these points, if they locate it."""
-    if len(points) < 2:
-        return None
-    return fit_crossing([p.horizon for p in points], [p.wrong for p in points], [p.runs for p in points])
+def fit_points(
+    points: Sequence[PointSummary], target: float = 0.01, *, most: float = 0.5, axis: Axis = "horizon"
+) -> Crossing | NotReached:
+    """The horizon, or the number of agents, at which the error is `target` according to these points.
+
+    For a target below `most`, points with an error above `most` are left out, because log error is close to a line only
+    where errors are rare; but at least two points with wrong answers are kept.
+    """
+    ordered = sorted(points, key=lambda point: int(getattr(point, axis)))
+    kept = [point for point in ordered if point.error <= most or target >= most]
+    missing = 2 - sum(point.wrong > 0 for point in kept)
+    left_out = [point for point in ordered if point not in kept]
+    used = [*left_out[len(left_out) - missing :], *kept] if missing > 0 else kept
+    return fit_crossing([getattr(p, axis) for p in used], [p.wrong for p in used], [p.runs for p in used], target)

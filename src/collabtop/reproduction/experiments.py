@@ -1,6 +1,7 @@
 """The study behind the paper's experimental section, and the panels of its figures."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import add
 from typing import Literal
@@ -15,39 +16,49 @@ from collabtop.algorithms.registry import available_algorithms, make_algorithm
 from collabtop.algorithms.uniform import Uniform
 from collabtop.arms import BernoulliArms, HeterogeneousArms, SimulatedArms
 from collabtop.errors import HorizonError, InputError
+from collabtop.problem import complexity
+from collabtop.reproduction.evidence import IID, NON_IID, Axis, fit_points
 from collabtop.runs.spec import make_spec
+from collabtop.stats import Crossing
 from collabtop.studies.grid import Study
+from collabtop.studies.table import PointSummary
 
 AGENTS = 10
 """K in the paper's figures over T."""
-PAPER_HORIZON = 30_000
-"""T in the paper's figures over K."""
-IID, NON_IID = "movies", "groups"
+_PAPER_SHARE = 30_000 / 61_520  # the paper's T in its figures over K, as a share of H<1> of its arms
+_PILOT_FACTORS = tuple(2.0**power for power in range(-4, 7))  # times H / K
+_PILOT_RUNS, _QUICK_PILOT_RUNS = 24, 8
+_STEP, _QUICK_STEP = 2.0, 2.8  # between neighbouring horizons of a sweep
+_MARGIN = 1.3  # a pilot of few runs may place the end of a sweep too low
 
-# The printed schedule needs three times the horizon of kzz, so the sweeps extend to where its error is zero as well.
-_HORIZONS = {
-    (IID, 1): (5_000, 10_000, 20_000, 30_000, 80_000),
-    (IID, 8): (60_000, 120_000, 240_000, 600_000, 2_000_000),
-    (NON_IID, 1): (3_000, 6_000, 12_000, 30_000, 200_000),
-    (NON_IID, 8): (80_000, 120_000, 200_000, 500_000, 1_400_000),
-}
-_AGENT_COUNTS = (2, 10, 20, 30)
-_QUICK_HORIZONS = {
-    (IID, 1): (5_000, 30_000, 80_000),
-    (IID, 8): (60_000, 600_000, 2_000_000),
-    (NON_IID, 1): (10_000, 50_000, 200_000),
-    (NON_IID, 8): (60_000, 240_000, 1_400_000),
-}
-_QUICK_AGENT_COUNTS = (2, 10, 30)
-_FIXED_HORIZON = {1: PAPER_HORIZON, 8: 600_000}
-
-Axis = Literal["horizon", "agents"]
 Measure = Literal["error", "words"]
 
 
-def fixed_horizon(m: int) -> int:
-    """T of the sweep over K: the paper's for m = 1, and for m = 8 a longer one at which the error can fall."""
-    return _FIXED_HORIZON[m]
+class Sweep(msgspec.Struct, frozen=True):
+    """The horizons and numbers of agents of one figure."""
+
+    horizons: tuple[int, ...]
+    agents: tuple[int, ...]
+
+
+def fixed_horizon(arms: SimulatedArms, m: int) -> int:
+    """T of the sweep over K: the paper's T = 30,000 for its arms and m = 1, and in proportion to H for others.
+
+    >>> import collabtop as ct
+    >>> fixed_horizon(ct.datasets.movielens_like(), m=1)
+    30000
+    """
+    return rounded(_PAPER_SHARE * complexity(arms, m))
+
+
+def rounded(horizon: float) -> int:
+    """A horizon with two significant digits.
+
+    >>> rounded(30_137.2), rounded(7.2)
+    (30000, 7)
+    """
+    digits = max(0, math.floor(math.log10(max(1.0, horizon))) - 1)
+    return int(max(1, round(horizon / 10**digits) * 10**digits))
 
 
 def data_kind(arms: str) -> str:
@@ -89,17 +100,18 @@ class FigurePlan(msgspec.Struct, frozen=True):
         return f"Performance of algorithms for top-{self.m} arm identification, {data_kind(self.arms)} data"
 
 
-def figure_plans(agents: int) -> tuple[FigurePlan, ...]:
+def figure_plans(iid: SimulatedArms, agents: int) -> tuple[FigurePlan, ...]:
     """The paper's four figures with twelve panels; `agents` is K of the non-IID arms.
 
-    >>> [len(plan.panels) for plan in figure_plans(10)]
+    >>> import collabtop as ct
+    >>> [len(plan.panels) for plan in figure_plans(ct.datasets.movielens_like(), 10)]
     [4, 4, 2, 2]
     """
-    iid = (("a", "error", "horizon"), ("b", "error", "agents"), ("c", "words", "horizon"), ("d", "words", "agents"))
+    four = (("a", "error", "horizon"), ("b", "error", "agents"), ("c", "words", "horizon"), ("d", "words", "agents"))
     plans = []
     for number, m in ((1, 1), (2, 8)):
-        fixed = {"horizon": AGENTS, "agents": _FIXED_HORIZON[m]}
-        panels = tuple(Panel(letter, measure, axis, IID, m, fixed[axis]) for letter, measure, axis in iid)  # type: ignore[arg-type]
+        fixed = {"horizon": AGENTS, "agents": fixed_horizon(iid, m)}
+        panels = tuple(Panel(letter, measure, axis, IID, m, fixed[axis]) for letter, measure, axis in four)  # type: ignore[arg-type]
         plans.append(FigurePlan(number, IID, m, panels))
     for number, m in ((3, 1), (4, 8)):
         words = Panel("a", "words", "horizon", NON_IID, m, agents)
@@ -130,27 +142,96 @@ def _if_available(name: str) -> list[Algorithm]:
     return [make_algorithm(name)] if name in available_algorithms() else []
 
 
-def panels_study(iid: BernoulliArms, groups: HeterogeneousArms, *, runs: int, seed: int, quick: bool) -> Study:
-    """All runs for the twelve panels, and the points at T = 30,000 that the verdicts for m = 8 also use."""
+def pilot_study(iid: BernoulliArms, groups: HeterogeneousArms, *, seed: int, quick: bool) -> Study:
+    """A few runs at horizons from H / (16 K) to 64 H / K, to find where the errors are .5 and .01."""
     for kind, arms in (("IID", iid), ("non-IID", groups)):
         if arms.n <= 16:
             raise InputError(
                 f"the number of {kind} arms is {arms.n}, but the paper's top-8 experiments need at least 17"
             )
-    horizons, agent_counts = (_QUICK_HORIZONS, _QUICK_AGENT_COUNTS) if quick else (_HORIZONS, _AGENT_COUNTS)
+        for m in (1, 8):
+            if math.isinf(complexity(arms, m)):
+                raise InputError(
+                    f"{kind} arms of ranks {m} and {m + 1} have the same mean, but the paper's experiments need "
+                    f"{'a best arm' if m == 1 else 'a best set of 8'}: change one of the means"
+                )
+    studies: list[Study] = []
+    runs = _QUICK_PILOT_RUNS if quick else _PILOT_RUNS
+    different = [a for a in iid_algorithms() if not (isinstance(a, KZZ) and a.balanced)]  # it errs as often as kzz
+    for name, kind_of_arms, algorithms in ((IID, iid, different), (NON_IID, groups, noniid_algorithms())):
+        agents = kind_of_arms.agents or AGENTS
+        for m in (1, 8):
+            unit = complexity(kind_of_arms, m) / agents
+            for horizon in dict.fromkeys(rounded(unit * factor) for factor in _PILOT_FACTORS):
+                for algorithm in algorithms:
+                    studies += _point_study(name, kind_of_arms, algorithm, m, agents, horizon, runs, seed)
+    return combined(studies)
+
+
+def sweeps(pilot: Sequence[PointSummary], iid: SimulatedArms, *, quick: bool) -> dict[tuple[str, int], Sweep]:
+    """The sweep of each figure: from error .5 of its first algorithm to error .01 of its last, by the pilot."""
+    ranges = {}
+    for arms, m in ((IID, 1), (IID, 8), (NON_IID, 1), (NON_IID, 8)):
+        lines: dict[str, list[PointSummary]] = {}
+        for point in pilot:
+            if (point.arms, point.m) == (arms, m):
+                lines.setdefault(point.algorithm + point.options, []).append(point)
+        start = min(_located(points, 0.5) for points in lines.values())
+        end = max(_located(points, 0.01) for points in lines.values()) * _MARGIN
+        step = _QUICK_STEP if quick else _STEP
+        horizons = [rounded(horizon) for horizon in _steps(start, end, step)]
+        agents: set[int] = set()
+        if arms == IID:
+            fixed = fixed_horizon(iid, m)
+            first, last = start * AGENTS / fixed, end * AGENTS / fixed
+            agents = {AGENTS, *(round(k) for k in _steps(max(1.0, first), max(4.0, last), step))}
+            # C4 is about this horizon; it takes the place of one that is close to it.
+            close = {horizon for horizon in horizons[1:-1] if 1 / step < (horizon / fixed) ** 2 < step}
+            horizons = sorted({*horizons, fixed} - (close - {fixed}))
+        ranges[arms, m] = Sweep(tuple(horizons), tuple(sorted(agents)))
+    return ranges
+
+
+def _located(points: Sequence[PointSummary], target: float) -> float:
+    """Where the pilot's error is `target`: by a fit, or if that is too uncertain, the first horizon that is lower."""
+    at = fit_points(points, target)
+    if isinstance(at, Crossing):
+        return at.horizon
+    ordered = sorted(points, key=lambda point: point.horizon)
+    above = [index for index, point in enumerate(ordered) if point.error > target]
+    return ordered[min(above[-1] + 1 if above else 0, len(ordered) - 1)].horizon
+
+
+def _steps(start: float, end: float, step: float) -> Iterator[float]:
+    """Numbers from `start` to at least `end`, with the same factor of about `step` between neighbours.
+
+    >>> [round(number) for number in _steps(1, 10, 2)]
+    [1, 2, 3, 6, 10]
+    """
+    count = max(2, math.ceil(math.log(end / start) / math.log(step)))
+    yield from (start * (end / start) ** (index / count) for index in range(count + 1))
+
+
+def panels_study(
+    iid: BernoulliArms,
+    groups: HeterogeneousArms,
+    ranges: Mapping[tuple[str, int], Sweep],
+    *,
+    runs: int,
+    seed: int,
+) -> Study:
+    """All runs for the twelve panels."""
     studies: list[Study] = []
     for m in (1, 8):
+        fixed = fixed_horizon(iid, m)
         for algorithm in iid_algorithms():
-            for horizon in horizons[IID, m]:
+            for horizon in ranges[IID, m].horizons:
                 studies += _point_study(IID, iid, algorithm, m, AGENTS, horizon, runs, seed)
-            for agents in agent_counts:
-                studies += _point_study(IID, iid, algorithm, m, agents, _FIXED_HORIZON[m], runs, seed)
+            for agents in ranges[IID, m].agents:
+                studies += _point_study(IID, iid, algorithm, m, agents, fixed, runs, seed)
         for algorithm in noniid_algorithms():
-            for horizon in horizons[NON_IID, m]:
+            for horizon in ranges[NON_IID, m].horizons:
                 studies += _point_study(NON_IID, groups, algorithm, m, groups.agents, horizon, runs, seed)
-    for algorithm in iid_algorithms()[:3]:
-        for agents in (agent_counts[0], agent_counts[-1]):
-            studies += _point_study(IID, iid, algorithm, 8, agents, PAPER_HORIZON, runs, seed)
     return combined(studies)
 
 

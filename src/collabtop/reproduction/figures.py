@@ -120,12 +120,21 @@ def _finish_x(axes: Axes, panel: Panel, positions: list[int]) -> None:
     if panel.against == "horizon":
         axes.set_xscale("log" if positions else "linear")
         axes.set_xlabel("time horizon T (thousand time steps)")
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1000:,.0f}"))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _thousands(value)))
         axes.xaxis.set_major_locator(FixedLocator(_apart(positions)))
         axes.xaxis.set_minor_locator(NullLocator())
     else:
         axes.set_xlabel("number of agents K")
         axes.set_xlim(0, max(positions, default=1) * 1.04)
+
+
+def _thousands(value: float) -> str:
+    """A horizon in thousands.
+
+    >>> _thousands(1_500), _thousands(2_000_000)
+    ('1.5', '2,000')
+    """
+    return f"{value / 1000:,.0f}" if value % 1000 == 0 else f"{value / 1000:,g}"
 
 
 def _apart(positions: list[int], factor: float = 1.25) -> list[int]:

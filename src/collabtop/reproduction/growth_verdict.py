@@ -7,7 +7,7 @@ half of the values of n and K, as
 
     constant of the horizon + a log log2(n) + b log log2(1 + K) + c log log2(1 + m)
 
-An exponent of 0 means that f is right, and 1 that a logarithm is missing. The limit between the verdicts is 1/2.
+An exponent of 0 means that f is right, and 1 that a logarithm is missing. The tolerance ends at 1/2.
 """
 
 import math
@@ -20,10 +20,10 @@ import numpy as np
 
 from collabtop.reproduction.evidence import PRINTED, PRINTED_NON_IID, Evidence, Growth, RoundCost, paper_name
 from collabtop.reproduction.growth_study import HORIZON_FACTORS
-from collabtop.reproduction.verdicts import Statement, Verdict, all_of
-from collabtop.stats import Z_95
+from collabtop.reproduction.verdicts import Claim, Draft, Estimate, share
 
 _HALF = 0.5
+_UNBALANCED = 0.05
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -47,18 +47,13 @@ class Exponent(msgspec.Struct, frozen=True):
 
     axis: str
     value: float
-    half: float
-    """Half the width of its 95% interval."""
+    deviation: float
+    freedom: int
 
-    @property
-    def low(self) -> float:
-        """Lower end of the 95% interval."""
-        return self.value - self.half
-
-    @property
-    def high(self) -> float:
-        """Upper end of the 95% interval."""
-        return self.value + self.half
+    def ends(self, z: float) -> tuple[float, float]:
+        """The interval that corresponds to so many standard deviations of a normal distribution to each side."""
+        half = student(z, self.freedom) * self.deviation
+        return self.value - half, self.value + half
 
 
 _AXES: dict[str, tuple[str, Callable[[float], float]]] = {
@@ -68,78 +63,83 @@ _AXES: dict[str, tuple[str, Callable[[float], float]]] = {
 }
 
 
-def t2(evidence: Evidence) -> Statement:
+def t2(evidence: Evidence) -> Draft:
     """T2: how words grow with n and K."""
-    says = (
-        "CollabTopIID sends O(K log^2 n + m) words and CollabTopNIID O(K n log n); CollabSearch, LocalElim and "
-        "GlobalElim cost O(K log n) words each; the partition stays balanced while n_r >= 100 K log n"
-    )
     growth = evidence.growth
+    claims: list[Claim] = []
+    notes: list[str] = []
     if growth is None:
-        return Statement(
-            "T2", says, (), "undecided", "Deciding this needs wide ranges of n and K (collabtop reproduce --deep)"
-        )
-    findings: list[str] = []
-    verdicts: list[Verdict] = []
-    for name, formula, costs in (*_totals(growth), *_steps(growth)):
-        text, verdict = bounded_by(costs, formula)
-        findings.append(f"{name}: {text} ({verdict})")
-        verdicts.append(verdict)
-    text, verdict = _balance(growth.rounds)
-    findings.append(f"{text} ({verdict})")
-    verdicts.append(verdict)
-    findings += local_phase(growth)
-    return Statement(
+        notes.append("Deciding this needs wide ranges of n and K (collabtop reproduce --deep)")
+    else:
+        for name, formula, costs in (*_totals(growth), *_steps(growth)):
+            claims += growth_claims(name, costs)
+            notes.append(f"{name}: {constants(costs, formula)}")
+        claims.append(_balance(growth.rounds))
+        notes += local_phase(growth)
+    return Draft(
         "T2",
-        says,
-        tuple(findings),
-        all_of(verdicts),
+        "CollabTopIID sends O(K log^2 n + m) words and CollabTopNIID O(K n log n); CollabSearch, LocalElim and "
+        "GlobalElim cost O(K log n) words each; the partition stays balanced while n_r >= 100 K log n",
+        tuple(claims),
         "The cost is divided by the formula, for the larger half of the values of n and K. The exponent of this ratio "
-        "along an axis is 0 if the ratio does not grow, and 1 if it grows by another logarithm of n, K or m. Holds: "
-        "along every axis the 95% interval of the exponent lies below 1/2. Does not hold: it lies above 1/2 along n, "
-        "or along K or m even after the decrease along n is taken into account (K and m are at most n, so they cannot "
-        "grow without it). For a step, the most expensive round of each run is used. Words are those in the ledger, in "
-        f"both directions. Regime: horizons of {' and '.join(f'{factor:,}' for factor in HORIZON_FACTORS)} times the "
-        "smallest",
+        "along an axis is 0 if the ratio does not grow, and 1 if it grows by another logarithm of n, K or m. The "
+        "tolerance is an exponent of at most 1/2. Growth along K or m contradicts the statement only if it is larger "
+        "than the decrease along n (K and m are at most n, so they cannot grow without it). For a step, the most "
+        "expensive round of each run is used. Words are those in the ledger, in both directions. The partition: out of "
+        f"balance in at most {_UNBALANCED:.0%} of the rounds with n_r >= 100 K log2 n (all logarithms of the paper "
+        f"are to base 2). Regime: horizons of {' and '.join(f'{f:,}' for f in HORIZON_FACTORS)} times the smallest",
+        tuple(notes),
     )
 
 
-def bounded_by(costs: Iterable[Cost], formula: str) -> tuple[str, Verdict]:
-    """The constant of the formula, how it grows along each axis, and whether this counts as no growth.
+def constants(costs: Sequence[Cost], formula: str) -> str:
+    """The constant of the formula, fitted and at most.
 
-    >>> costs = [Cost(n, k, 1, 100, 3.0 * k * n, k * n) for n in (8, 32, 128) for k in (2, 10, 50)]
-    >>> bounded_by(costs, "K n")
-    ('3.00 K n fitted, 3.00 K n at most; growth exponent 0.00 ± 0.00 along n, 0.00 ± 0.00 along K', 'holds')
+    >>> constants([Cost(n, k, 1, 100, 3.0 * k * n, k * n) for n in (8, 32) for k in (2, 10)], "K n")
+    '3.00 K n fitted, 3.00 K n at most'
     """
-    rows = list(costs)
-    if not rows:
-        return "no measurements", "undecided"
-    spent, value = (np.array([getattr(cost, name) for cost in rows]) for name in ("spent", "formula"))
-    fitted, most = float(spent @ value / (value @ value)), max(cost.ratio for cost in rows)
-    text = f"{fitted:.2f} {formula} fitted, {most:.2f} {formula} at most; "
-    axes = {exponent.axis: exponent for exponent in growth_exponents(rows)}
-    if not axes:
-        return f"{text}too few sizes to measure the growth", "undecided"
-    # Two axes together are of interest only if one of them alone may grow.
-    shown = [e for e in axes.values() if e.axis in _AXES or axes[e.axis.removeprefix("n and ")].high >= _HALF]
-    exponents = ", ".join(f"{round(e.value, 2) + 0.0:.2f} ± {e.half:.2f} along {e.axis}" for e in shown)
-    return f"{text}growth exponent {exponents}", _verdict(axes)
+    if not costs:
+        return "no measurements"
+    spent, value = (np.array([getattr(cost, name) for cost in costs]) for name in ("spent", "formula"))
+    fitted, most = float(spent @ value / (value @ value)), max(cost.ratio for cost in costs)
+    return f"{fitted:.2f} {formula} fitted, {most:.2f} {formula} at most"
 
 
-def _verdict(axes: dict[str, Exponent]) -> Verdict:
-    if "n" not in axes or "K" not in axes:
-        return "undecided"
-    lasting = [axes["n"]]
-    for axis in axes.keys() & {"K", "m"}:
-        # The smaller of the two, because a decrease along n offsets growth along the other axis.
-        lasting.append(min(axes[axis], axes[f"n and {axis}"], key=lambda exponent: exponent.low))
-    if any(exponent.low > _HALF for exponent in lasting):
-        return "does not hold"
-    return "holds" if all(axes[axis].high < _HALF for axis in axes.keys() & _AXES.keys()) else "undecided"
+def growth_claims(name: str, costs: Sequence[Cost]) -> list[Claim]:
+    """That cost / formula does not grow along n and K, and along m if it varies.
+
+    >>> from collabtop.reproduction.verdicts import judge
+    >>> costs = [Cost(n, k, 1, 100, 3.0 * k * n, k * n) for n in (8, 32, 128) for k in (2, 10, 50)]
+    >>> [judge(claim, z=2).verdict for claim in growth_claims("steps", costs)]
+    ['supported', 'supported']
+    """
+    exponents = {exponent.axis: exponent for exponent in growth_exponents(costs)}
+    axes = [axis for axis in _AXES if axis in exponents or axis != "m"]
+    return [
+        Claim(f"{name}: growth exponent along {axis}", _lasting(exponents, axis), most=_HALF, remark=remark)
+        for axis in axes
+        for remark in ["" if axis in exponents else "too few sizes to measure the growth"]
+    ]
+
+
+def _lasting(exponents: dict[str, Exponent], axis: str) -> Estimate | None:
+    """The exponent along an axis; a decrease along n offsets growth along K or m."""
+    alone = exponents.get(axis)
+    if alone is None:
+        return None
+    together = exponents.get(f"n and {axis}", alone)
+
+    def ends(z: float) -> tuple[float, float]:
+        low, high = alone.ends(z)
+        return min(low, together.ends(z)[0]), high
+
+    return Estimate(alone.value, ends)
 
 
 def growth_exponents(costs: Sequence[Cost]) -> list[Exponent]:
     """How cost / formula grows along n, K and m, and along n with K or m; empty if the costs do not determine it."""
+    if not costs:
+        return []
     large = _larger_half(costs)
     levels = {axis: [level(getattr(cost, field)) for cost in large] for axis, (field, level) in _AXES.items()}
     axes = [axis for axis, values in levels.items() if len(set(values)) > 1]
@@ -159,7 +159,7 @@ def growth_exponents(costs: Sequence[Cost]) -> list[Exponent]:
     for name in [*axes, *(f"n and {axis}" for axis in axes[1:] if axes[0] == "n")]:
         weights = np.array([0.0] * len(columns) + [float(axis in name.split(" and ")) for axis in axes])
         deviation = math.sqrt(max(0.0, float(weights @ covariance @ weights)))
-        exponents.append(Exponent(name, float(weights @ best), _student(freedom) * deviation))
+        exponents.append(Exponent(name, float(weights @ best), deviation, freedom))
     return exponents
 
 
@@ -178,14 +178,15 @@ def _horizon_ranks(costs: Sequence[Cost]) -> list[int]:
     return [sorted(horizons[cost.n, cost.agents, cost.m]).index(cost.horizon) for cost in costs]
 
 
-def _student(freedom: int) -> float:
-    """Half-width of a 95% interval of Student's t, by an expansion that is accurate from 3 degrees of freedom.
+def student(z: float, freedom: int) -> float:
+    """The quantile of Student's t that corresponds to `z`, by an expansion that is accurate from 5 degrees of freedom.
 
-    >>> round(_student(10), 2), round(_student(1000), 2)
+    >>> round(student(1.96, 10), 2), round(student(1.96, 1000), 2)
     (2.23, 1.96)
     """
-    z = Z_95
-    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)
+    return z + (z**3 + z) / (4 * freedom) + second + third
 
 
 _Bound = tuple[str, str, list[Cost]]
@@ -228,13 +229,14 @@ def _most_expensive(rounds: Iterable[RoundCost], phase: str, field: str) -> list
     ]
 
 
-def _balance(rounds: Iterable[RoundCost]) -> tuple[str, Verdict]:
-    large = [cost for cost in rounds if cost.live >= 100 * cost.agents * math.log(cost.n)]
+def _balance(rounds: Iterable[RoundCost]) -> Claim:
+    large = [cost for cost in rounds if cost.live >= 100 * cost.agents * math.log2(cost.n)]
     shared = sum(cost.phase == "shared" for cost in large)
+    estimand = "rounds with n_r >= 100 K log2 n whose partition is out of balance"
     if not large:
-        return "No round began with at least 100 K log n arms", "undecided"
-    text = f"The partition was out of balance in {shared} of {len(large):,} rounds with n_r >= 100 K log n"
-    return text, "does not hold" if shared else "holds"
+        return Claim(estimand, None, most=_UNBALANCED, remark="no round began with so many arms")
+    remark = f"{shared} of {len(large):,}"
+    return Claim(estimand, share(shared, len(large)), most=_UNBALANCED, digits=".3f", remark=remark)
 
 
 def local_phase(growth: Growth | None) -> list[str]:

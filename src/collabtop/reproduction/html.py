@@ -1,6 +1,7 @@
 """The report as one self-contained HTML page that opens offline."""
 
 import base64
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -10,7 +11,7 @@ from collabtop.reproduction.figures import BARS, panel_points
 from collabtop.reproduction.prices import NOTE, price_rows
 from collabtop.reproduction.render import RenderedFigure
 from collabtop.reproduction.report import SUBTITLE, TITLE, Reproduction
-from collabtop.reproduction.verdicts import Statement, Verdict
+from collabtop.reproduction.verdicts import RULE, Statement, Verdict
 
 _CSS = """
 :root { color-scheme: light dark; --text: #1b1b1f; --faint: #5b5b66; --back: #ffffff; --soft: #f4f4f7;
@@ -27,13 +28,16 @@ table { border-collapse: collapse; width: 100%; font-size: .875rem; }
 th, td { text-align: left; vertical-align: top; padding: .4rem .6rem; border-bottom: 1px solid var(--line); }
 thead th { border-bottom: 2px solid var(--line); } td.number { text-align: right; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--faint); padding-bottom: .4rem; }
+tbody th { white-space: nowrap; }
 td ul { margin: 0; padding-left: 1.1rem; } .verdict { font-weight: 600; white-space: nowrap; }
-.holds { color: var(--good); } .does-not-hold { color: var(--bad); } .undecided { color: var(--open); }
+.verdict p { font-weight: 400; white-space: normal; margin: .3rem 0 0; max-width: 11rem; }
+.supported, .not-contradicted { color: var(--good); } .contradicted { color: var(--bad); }
+.undecided { color: var(--open); } .verdict p { color: var(--text); }
 details { margin: .5rem 0 1.5rem; } summary { cursor: pointer; }
 @media print { body { max-width: none; padding: 0; font-size: 9.5pt; } figure, tr { break-inside: avoid; }
   details:not([open]) { display: none; } }
 """
-_MARKS: dict[Verdict, str] = {"holds": "✓", "does not hold": "✗", "undecided": "?"}
+_MARKS: dict[Verdict, str] = {"supported": "✓", "not contradicted": "○", "contradicted": "✗", "undecided": "?"}
 
 
 def html_page(report: Reproduction, figures: Sequence[RenderedFigure]) -> str:
@@ -49,6 +53,7 @@ def html_page(report: Reproduction, figures: Sequence[RenderedFigure]) -> str:
             f'<p class="lead">{SUBTITLE}. Verdicts on {len(verdicts)} statements: {escape(counts)}.</p>',
             "</header>\n<main>",
             "<section>\n<h2>Statements of the paper</h2>",
+            f"<p>{escape(RULE)}.</p>",
             _statements(report.statements),
             "</section>\n<section>\n<h2>Figures</h2>",
             f"<p>{escape(BARS)}</p>",
@@ -64,14 +69,24 @@ def _statements(statements: Sequence[Statement]) -> str:
     rows = []
     for statement in statements:
         name, verdict = escape(statement.name), escape(statement.verdict)
-        findings = "".join(f"<li>{escape(finding)}</li>" for finding in statement.found)
+        headline = f"<p>{escape(statement.headline)}</p>" if statement.headline else ""
+        findings = "".join(f"<li>{escape(finding)}</li>" for finding in statement.findings)
         rows.append(
-            f'<tr id="{name}"><th scope="row">{name}</th><td>{escape(statement.says)}</td>'
+            f'<tr id="{slug(statement.name)}"><th scope="row">{name}</th><td>{escape(statement.says)}</td>'
             f'<td class="verdict {verdict.replace(" ", "-")}"><span aria-hidden="true">{_MARKS[statement.verdict]} '
-            f"</span>{verdict}</td>"
+            f"</span>{verdict}{headline}</td>"
             f'<td>{f"<ul>{findings}</ul>" if findings else "-"}<p class="why">{escape(statement.why)}.</p></td></tr>'
         )
     return _table(("", "Statement", "Verdict", "Results and criteria"), rows)
+
+
+def slug(name: str) -> str:
+    """The name of a statement as the id of its row.
+
+    >>> slug("C1 (m = 8)")
+    'C1-m8'
+    """
+    return re.sub(r"[ (]+", "-", re.sub(r" = |\)", "", name))
 
 
 def _figure(figure: RenderedFigure, evidence: Evidence) -> str:

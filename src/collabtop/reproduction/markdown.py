@@ -7,6 +7,7 @@ from collabtop.reproduction.figures import BARS, panel_points
 from collabtop.reproduction.prices import NOTE, price_rows
 from collabtop.reproduction.render import RenderedFigure
 from collabtop.reproduction.report import SUBTITLE, TITLE, Reproduction
+from collabtop.reproduction.verdicts import RULE, Statement
 
 
 def markdown_page(report: Reproduction, figures: Sequence[RenderedFigure]) -> str:
@@ -16,17 +17,19 @@ def markdown_page(report: Reproduction, figures: Sequence[RenderedFigure]) -> st
         "",
         f"{SUBTITLE}.",
         "",
+        f"{RULE}.",
+        "",
         "| # | statement of the paper | verdict |",
         "| --- | --- | --- |",
-        *(f"| {s.name} | {s.says.replace('|', '/')} | {s.verdict} |" for s in report.statements),
+        *(f"| {s.name} | {s.says.replace('|', '/')} | {_verdict(s)} |" for s in report.statements),
         "",
         "## Results and criteria",
         "",
     ]
     for statement in report.statements:
         lines += [f"### {statement.name}: {statement.verdict}", "", f"{statement.says}.", ""]
-        if statement.found:
-            lines += [*(f"- {finding}" for finding in statement.found), ""]
+        if statement.findings:
+            lines += [*(f"- {finding}" for finding in statement.findings), ""]
         lines += [f"{statement.why}.", ""]
     lines += ["## Figures", "", BARS, ""]
     for figure in figures:
@@ -35,6 +38,10 @@ def markdown_page(report: Reproduction, figures: Sequence[RenderedFigure]) -> st
     lines += ["## Settings and machine", "", "| | |", "| --- | --- |"]
     lines += [f"| {name} | {value} |" for name, value in report.facts().items()]
     return "\n".join(lines) + "\n"
+
+
+def _verdict(statement: Statement) -> str:
+    return f"{statement.verdict}. By count: {statement.headline}" if statement.headline else statement.verdict
 
 
 def _prices(report: Reproduction) -> list[str]:

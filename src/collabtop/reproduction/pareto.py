@@ -1,6 +1,8 @@
 """The figure of horizon and communication at error .01."""
 
+import math
 from collections.abc import Sequence
+from textwrap import fill
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -9,13 +11,16 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from collabtop.reproduction.evidence import Evidence, Line
-from collabtop.reproduction.experiments import AGENTS, IID, data_kind
+from collabtop.reproduction.evidence import IID, Evidence, Line
+from collabtop.reproduction.experiments import AGENTS, data_kind
 from collabtop.reproduction.figures import figure_style, line_style, round_ends
 from collabtop.reproduction.prices import SETTINGS, Price, prices
+from collabtop.stats import Crossing, NotReached
 
-_SIZE = (7.2, 6.1)
-_BAR, _PALE = 1.0, 0.55
+_SIZE = (7.2, 6.6)
+_BAR = 1.0
+_NOTE_SIZE, _NOTE_WIDTH = 6.5, 52
+_WIDE = 120.0  # ends of an axis whose quotient is larger get labels at powers of ten only
 
 
 def pareto_figure(evidence: Evidence) -> Figure:
@@ -25,7 +30,7 @@ def pareto_figure(evidence: Evidence) -> Figure:
         figure = Figure(figsize=_SIZE, layout="constrained")
         FigureCanvasAgg(figure)
         grid = figure.subplots(2, 2)
-        handles: list[Line2D] = []
+        handles: dict[str, Line2D] = {}
         for letter, axes, (arms, m) in zip("abcd", grid.flat, SETTINGS, strict=True):
             shown = [price for price in all_prices if (price.arms, price.m) == (arms, m)]
             lines = evidence.lines(arms)
@@ -33,10 +38,10 @@ def pareto_figure(evidence: Evidence) -> Figure:
             axes.set_title(f"({letter}) Top-{m}, {data_kind(arms)} data, K = {agents}", loc="left")
             axes.set_ylabel("communication (words)" if arms == IID else "communication (bits)")
             _draw(axes, shown, lines)
-            labels = {handle.get_label() for handle in handles}
-            handles += [_handle(price.line, lines) for price in shown if price.line.name not in labels]
-        handles += [_bar_handle(rough) for rough in sorted({price.rough for price in all_prices})]
-        figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+            for line in lines:
+                handles.setdefault(line.name, Line2D([], [], label=line.name, **_marker_style(line, lines)))
+        bars = Line2D([], [], label="95% intervals", color="0.2", linewidth=_BAR)
+        figure.legend(handles=[*handles.values(), bars], loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 
@@ -44,53 +49,68 @@ def _marker_style(line: Line, lines: Sequence[Line]) -> dict[str, Any]:
     return {**line_style(line, lines), "linestyle": "none", "markersize": 7}
 
 
-def _handle(line: Line, lines: Sequence[Line]) -> Line2D:
-    return Line2D([], [], label=line.name, **_marker_style(line, lines))
-
-
-def _bar_handle(rough: bool) -> Line2D:
-    """The legend entry for one of the two kinds of bars."""
-    if rough:
-        return Line2D(
-            [], [], label="rough: runs of the panels alone", color="0.2", linewidth=_BAR, linestyle=":", alpha=_PALE
-        )
-    return Line2D([], [], label="95% interval, deep study", color="0.2", linewidth=_BAR)
-
-
 def _draw(axes: Axes, shown: Sequence[Price], lines: Sequence[Line]) -> None:
     axes.set_xlabel("horizon for error .01 (thousand time steps)")
-    if not shown:  # a log scale needs data
-        axes.text(0.5, 0.5, "horizon for error .01 not determined", ha="center", transform=axes.transAxes)
+    _write_reasons(axes, shown)
+    ends = _horizon_ends(shown)
+    drawn = [price for price in shown if price.runs]
+    if not drawn:  # a log scale needs data
+        axes.text(0.5, 0.5, "no algorithm was run", ha="center", transform=axes.transAxes)
         return
-    for price in shown:
-        at, alpha = price.at, _PALE if price.rough else 1.0
-        bars = [[at.horizon - at.low], [at.high - at.horizon]]
-        style = _marker_style(price.line, lines)
-        drawn = axes.errorbar(
-            [at.horizon],
-            [price.communication],
-            xerr=bars,
-            label=price.line.name,
-            alpha=alpha,
-            capsize=0 if price.rough else 2,
-            elinewidth=_BAR,
-            **style,
-        )
-        if price.rough:
-            drawn[2][0].set_linestyle(":")
-    _draw_front(axes, shown)
+    for price in drawn:
+        _draw_price(axes, price, lines, ends)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    for axis, unit in ((axes.xaxis, 1000.0), (axes.yaxis, 1.0)):
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.set_major_formatter(FuncFormatter(lambda value, _, unit=unit: f"{value / unit:,.0f}"))
-        axis.set_minor_formatter(NullFormatter())
-    axes.set_xlim(*round_ends(*axes.dataLim.intervalx))
+    axes.set_xlim(*round_ends(*ends))
     axes.set_ylim(*round_ends(*axes.dataLim.intervaly))
+    for axis, unit in ((axes.xaxis, 1000.0), (axes.yaxis, 1.0)):
+        low, high = axis.get_view_interval()
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < _WIDE * low else (1,)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _, unit=unit: _number(value / unit)))
+        axis.set_minor_formatter(NullFormatter())
 
 
-def _draw_front(axes: Axes, shown: Sequence[Price]) -> None:
-    unbeaten = [price for price in shown if not any(map(price.is_beaten_by, shown))]
-    front = sorted(unbeaten, key=lambda price: price.at.horizon)
-    x, y = [price.at.horizon for price in front], [price.communication for price in front]
-    axes.plot(x, y, color="0.75", linewidth=1, zorder=1, drawstyle="steps-post")
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1 else f"{value:g}"
+
+
+def _write_reasons(axes: Axes, shown: Sequence[Price]) -> None:
+    """Below the panel: which algorithms have no estimate, and why."""
+    reasons: dict[str, list[str]] = {}
+    for price in shown:
+        if isinstance(price.at, NotReached):
+            reasons.setdefault(price.at.reason, []).append(price.line.name.replace(" schedule", ""))
+    notes = [fill(f"{'; '.join(names)}: {reason}", _NOTE_WIDTH) for reason, names in reasons.items()]
+    if notes:
+        axes.annotate("\n".join(notes), (0, 0), (0, -30), xycoords="axes fraction", textcoords="offset points",
+                      fontsize=_NOTE_SIZE, va="top", ha="left")  # fmt: skip
+
+
+def _horizon_ends(shown: Sequence[Price]) -> tuple[float, float]:
+    """The smallest and largest horizon of the intervals; those of the sweep for an interval with an open end."""
+    ends = [(*price.limits, *(price.swept if isinstance(price.at, NotReached) else ())) for price in shown]
+    known = [end for price_ends in ends for end in price_ends if 0 < end < math.inf]
+    return (min(known), max(known)) if known else (1_000.0, 10_000.0)
+
+
+def _draw_price(axes: Axes, price: Price, lines: Sequence[Line], ends: tuple[float, float]) -> None:
+    """A mark with bars; if the horizon was not located, a bar over where it may lie, with arrows at open ends."""
+    style = _marker_style(price.line, lines)
+    mean, low, high = price.communication
+    vertical = [[mean - max(low, 1.0)], [high - mean]]
+    if isinstance(price.at, Crossing):
+        at = price.at
+        horizontal = [[at.horizon - at.low], [at.high - at.horizon]]
+        axes.errorbar([at.horizon], [mean], xerr=horizontal, yerr=vertical, label=price.line.name, capsize=2,
+                      elinewidth=_BAR, **style)  # fmt: skip
+        return
+    left, right = price.limits
+    from_left, to_right = left if left > 0 else ends[0], right if right < math.inf else ends[1]
+    middle = math.sqrt(from_left * to_right)
+    drawn = axes.errorbar([middle], [mean], xerr=[[middle - from_left], [to_right - middle]], yerr=vertical,
+                          label=price.line.name, elinewidth=_BAR, **{**style, "marker": ""})  # fmt: skip
+    drawn[2][0].set_linestyle(":")
+    for end, marker, is_open in ((from_left, "<", left <= 0), (to_right, ">", right == math.inf)):
+        shown = marker if is_open else "|"
+        axes.plot([end], [mean], marker=shown, color=style["color"], markersize=6, linestyle="none")
+    axes.plot([middle], [mean], **{**style, "markersize": 5, "alpha": 0.6})

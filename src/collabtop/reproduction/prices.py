@@ -1,24 +1,26 @@
 """The price of error .01: the horizon and the communication that each algorithm needs for it."""
 
 import math
-from collections.abc import Iterator
 
 import msgspec
 
-from collabtop.reproduction.evidence import Evidence, Line
-from collabtop.reproduction.experiments import AGENTS, IID, NON_IID, data_kind
-from collabtop.stats import Crossing
+from collabtop.reproduction.evidence import IID, NON_IID, Evidence, Line
+from collabtop.reproduction.experiments import AGENTS, data_kind
+from collabtop.stats import Z_95, Crossing, NotReached
+from collabtop.studies.table import PointSummary
 
 CAPTION = (
     "Cost of error .01: horizon and communication, in words for IID arms and in bits for non-IID arms (the table has "
     "both)"
 )
 NOTE = (
-    "Lower left is better. The grey steps connect the algorithms that no other algorithm beats on both axes. For "
-    "non-IID arms, communication is measured in bits: a one-bit flag counts as one word, and so does a 64-bit mean, so "
-    "words would not distinguish short messages from long ones. Horizons come from the deep study where it was run; "
-    "pale marks with dotted bars are rough estimates from the runs of the panels alone. Communication is that of the "
-    "panels' horizon nearest to the crossing."
+    "Lower left is better. Bars are 95% intervals. A dotted bar with a pale mark shows an algorithm whose horizon the "
+    "runs do not locate: beyond its ends the horizon cannot lie (with probability .9999), an arrow means that no such "
+    "end is known, and a line below the panel says why. For non-IID arms, communication is measured in bits: a one-bit "
+    "flag counts as one word, and so does a 64-bit mean, so words would not distinguish short messages from long ones. "
+    "Horizons come from the deep study where it was run, and otherwise from the runs of the panels. Communication is "
+    "that of the panels' horizon nearest to the crossing. One algorithm beats another only if the intervals of both "
+    "axes lie apart."
 )
 """How to read the figure and its table."""
 SETTINGS = ((IID, 1), (IID, 8), (NON_IID, 1), (NON_IID, 8))
@@ -30,49 +32,81 @@ class Price(msgspec.Struct, frozen=True):
     line: Line
     arms: str
     m: int
-    at: Crossing
-    rough: bool
-    """Whether the horizon comes from the runs of the panels alone, not from the deep study."""
+    at: Crossing | NotReached
+    swept: tuple[int, int]
+    """The first and last horizon of the panels."""
+    deep: bool
+    """Whether the horizon comes from the deep study."""
+    runs: int
+    """Number of runs at the horizon of the communication."""
     words: float
-    """Mean words at the measured horizon nearest to the crossing."""
+    """Mean words at the measured horizon nearest to the crossing; NaN if the algorithm was not run."""
+    words_sd: float
     bits: float
     """Mean bits at the same horizon."""
+    bits_sd: float
 
     @property
-    def communication(self) -> float:
-        """Words for IID arms; bits for non-IID arms, where some algorithms send means with fewer bits."""
-        return self.words if self.arms == IID else self.bits
+    def communication(self) -> tuple[float, float, float]:
+        """The mean and its 95% interval: words for IID arms; bits for non-IID arms, where messages differ in length."""
+        mean, deviation = (self.words, self.words_sd) if self.arms == IID else (self.bits, self.bits_sd)
+        half = Z_95 * deviation / math.sqrt(max(1, self.runs))
+        return mean, mean - half, mean + half
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The 95% interval of the horizon, or what is known of it."""
+        return self.at.low, self.at.high
 
     def is_beaten_by(self, other: "Price") -> bool:
-        """Whether the other algorithm needs a shorter horizon and less communication."""
-        return other.at.horizon < self.at.horizon and other.communication < self.communication
+        """Whether the other algorithm needs a shorter horizon and less communication, beyond chance."""
+        return other.limits[1] < self.limits[0] and other.communication[2] < self.communication[1]
 
 
 def prices(evidence: Evidence) -> "list[Price]":
-    """The price for each algorithm whose error falls to .01 within its sweep."""
-    return [price for arms, m in SETTINGS for price in _prices(evidence, arms, m)]
+    """The price of every algorithm in every setting."""
+    return [_price(evidence, line, arms, m) for arms, m in SETTINGS for line in evidence.lines(arms)]
 
 
-def _prices(evidence: Evidence, arms: str, m: int) -> Iterator[Price]:
+def _price(evidence: Evidence, line: Line, arms: str, m: int) -> Price:
     agents = evidence.arms[arms].agents or AGENTS
-    for line in evidence.lines(arms):
-        sweep = evidence.sweep(line, arms, m, agents=agents)
-        deep = evidence.crossing(line, m, agents) if arms == IID else None
-        at = deep or evidence.rough_crossing(line, arms, m, agents)
-        if at is None or (deep is None and at.horizon > 1.3 * sweep[-1].horizon):
-            continue
-        near = min(sweep, key=lambda point: abs(math.log(point.horizon / at.horizon)))
-        yield Price(line, arms, m, at, deep is None, near.words_mean, near.bits_mean)
+    sweep = evidence.sweep(line, arms, m, agents=agents)
+    if not sweep:
+        reason = "every horizon of the sweep is below its smallest one"
+        return Price(line, arms, m, NotReached(reason), (0, 0), False, 0, *[math.nan] * 4)
+    at = evidence.best_crossing(line, arms, m, agents)
+    near = _nearest(sweep, at)
+    deep = evidence.crossing(line, arms, m, agents) is not None
+    costs = near.words_mean, near.words_sd, near.bits_mean, near.bits_sd
+    return Price(line, arms, m, at, (sweep[0].horizon, sweep[-1].horizon), deep, near.runs, *costs)
+
+
+def _nearest(sweep: list[PointSummary], at: Crossing | NotReached) -> PointSummary:
+    """The point nearest to the crossing; if it was not located, the one nearest to its known limit."""
+    if isinstance(at, Crossing):
+        horizon = at.horizon
+    else:
+        horizon = at.low if math.isinf(at.high) else math.sqrt(max(at.low, 1.0) * at.high)
+    return min(sweep, key=lambda point: abs(math.log(point.horizon / max(horizon, 1.0))))
 
 
 def describe_prices(evidence: Evidence) -> str:
     """A text alternative for the figure."""
     parts = [
-        f"top-{price.m}, {data_kind(price.arms)}, {price.line.name}: horizon "
-        f"{price.at.horizon:,.0f}{' (rough)' if price.rough else ''}, {price.words:,.0f} words, {price.bits:,.0f} bits"
+        f"top-{price.m}, {data_kind(price.arms)}, {price.line.name}: horizon {_horizon_text(price)}"
+        f" ({_interval_text(price)}), {price.words:,.0f} words, {price.bits:,.0f} bits"
         for price in prices(evidence)
     ]
     return f"{CAPTION}. {'; '.join(parts)}."
+
+
+def _horizon_text(price: Price) -> str:
+    return f"{price.at.horizon:,.0f}" if isinstance(price.at, Crossing) else f"not located: {price.at.reason}"
+
+
+def _interval_text(price: Price) -> str:
+    low, high = price.limits
+    return f"{low:,.0f} to {'any' if math.isinf(high) else f'{high:,.0f}'}"
 
 
 def price_rows(evidence: Evidence) -> list[tuple[str, ...]]:
@@ -82,11 +116,11 @@ def price_rows(evidence: Evidence) -> list[tuple[str, ...]]:
         "arms",
         "m",
         "horizon",
-        "95% interval",
-        "runs",
+        "interval",
+        "source",
         "words",
         "bits",
-        "beaten on horizon and words (IID) or bits (non-IID) by",
+        "beaten beyond chance on horizon and words (IID) or bits (non-IID) by",
     )
     all_prices = prices(evidence)
     rows: list[tuple[str, ...]] = [header]
@@ -97,12 +131,16 @@ def price_rows(evidence: Evidence) -> list[tuple[str, ...]]:
                 price.line.name,
                 data_kind(price.arms),
                 str(price.m),
-                f"{price.at.horizon:,.0f}",
-                f"{price.at.low:,.0f} to {price.at.high:,.0f}",
-                f"{price.at.runs:,}{' (panels only: rough)' if price.rough else ''}",
-                f"{price.words:,.0f}",
-                f"{price.bits:,.0f}",
+                _horizon_text(price),
+                _interval_text(price),
+                "deep study" if price.deep else "panels",
+                _mean_text(price.words, price.words_sd, price.runs),
+                _mean_text(price.bits, price.bits_sd, price.runs),
                 "; ".join(other.line.name for other in rivals if price.is_beaten_by(other)) or "none",
             )
         )
     return rows
+
+
+def _mean_text(mean: float, deviation: float, runs: int) -> str:
+    return "-" if runs == 0 else f"{mean:,.0f} ± {Z_95 * deviation / math.sqrt(runs):,.0f}"

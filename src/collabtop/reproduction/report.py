@@ -2,7 +2,6 @@
 
 import os
 import platform
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,14 @@ from collabtop._version import __version__
 from collabtop.arms import BernoulliArms, HeterogeneousArms
 from collabtop.errors import FileError, InputError, reason
 from collabtop.reproduction.crossings import crossing_targets, find_crossings
-from collabtop.reproduction.evidence import KZZ, PRINTED, Evidence, Line, WordsByKind
-from collabtop.reproduction.experiments import AGENTS, IID, NON_IID, PAPER_HORIZON, figure_plans, panels_study
+from collabtop.reproduction.evidence import IID, KZZ, NON_IID, PRINTED, Evidence, Line, WordsByKind
+from collabtop.reproduction.experiments import AGENTS, figure_plans, fixed_horizon, panels_study, pilot_study, sweeps
 from collabtop.reproduction.growth_study import growth_evidence, growth_study, local_study
 from collabtop.reproduction.prices import prices
 from collabtop.reproduction.statements import experiment_statements
 from collabtop.reproduction.theorem_studies import EASY, bound_study, disjointness, disjointness_study, easy_arms
 from collabtop.reproduction.theorems import theorem_statements
-from collabtop.reproduction.verdicts import Statement
+from collabtop.reproduction.verdicts import Statement, judged
 from collabtop.studies.grid import Study
 from collabtop.studies.runner import run_again
 from collabtop.studies.table import Row, StudyTable, write_whole
@@ -110,7 +109,10 @@ def measure(settings: Settings, out: Path, *, jobs: int | None = None, progress:
     def folder(name: str, study: Study) -> Path:
         return out / "studies" / f"{name}-{study.fingerprint[:8]}"
 
-    panels = panels_study(settings.iid, settings.groups, runs=settings.runs, seed=settings.seed, quick=settings.quick)
+    iid, groups, seed, quick = settings.iid, settings.groups, settings.seed, settings.quick
+    pilot = run("pilot", pilot_study(iid, groups, seed=seed, quick=quick))
+    ranges = sweeps(pilot.points(), iid, quick=quick)
+    panels = panels_study(iid, groups, ranges, runs=settings.runs, seed=seed)
     table = run("panels", panels)
     bound = run("bound", bound_study(seed=settings.seed, quick=settings.quick))
     sets = disjointness_study(runs=settings.runs, seed=settings.seed)
@@ -123,7 +125,7 @@ def measure(settings: Settings, out: Path, *, jobs: int | None = None, progress:
     )
     if settings.deep:
         evidence = _with_deep_studies(settings, evidence, run, folder)
-    statements = (*experiment_statements(evidence), *theorem_statements(evidence))
+    statements = judged([*experiment_statements(evidence), *theorem_statements(evidence)])
     return Reproduction(settings, evidence, statements, studies)
 
 
@@ -143,19 +145,17 @@ def _print(line: str) -> None:
 def _words_by_kind(study: Study, table: StudyTable) -> dict[str, WordsByKind]:
     """Words by kind of message in the setting of the paper's comparison, from the ledgers of some panel runs."""
     by_algorithm: dict[str, WordsByKind] = {}
+    horizon = fixed_horizon(study.arms[IID], 1)
     for line in (PRINTED, KZZ):
-        rows = [row for row in table.rows if _is_compared(row, line)][:_LEDGERS]
-        totals: Counter[str] = Counter()
-        for row in rows:
-            totals.update(run_again(study, row).ledger.words_by("kind"))
+        rows = [row for row in table.rows if _is_compared(row, line, horizon)][:_LEDGERS]
         if rows:
-            means = {kind: words / len(rows) for kind, words in totals.items()}
-            by_algorithm[line.algorithm] = WordsByKind(len(rows), means)
+            ledgers = (run_again(study, row).ledger for row in rows)
+            by_algorithm[line.algorithm] = WordsByKind(tuple(ledger.words_by("kind") for ledger in ledgers))
     return by_algorithm
 
 
-def _is_compared(row: Row, line: Line) -> bool:
-    setting = (row.arms, row.m, row.agents, row.horizon) == (IID, 1, AGENTS, PAPER_HORIZON)
+def _is_compared(row: Row, line: Line, horizon: int) -> bool:
+    setting = (row.arms, row.m, row.agents, row.horizon) == (IID, 1, AGENTS, horizon)
     return setting and Line(row.algorithm, row.schedule) == line
 
 
@@ -180,7 +180,9 @@ def write_report(report: Reproduction, out: Path, *, jobs: int | None = None) ->
     from collabtop.reproduction.markdown import markdown_page
     from collabtop.reproduction.render import rendered_figures
 
-    figures = rendered_figures(figure_plans(report.settings.groups.agents or 1), report.evidence, jobs=jobs)
+    figures = rendered_figures(
+        figure_plans(report.settings.iid, report.settings.groups.agents or 1), report.evidence, jobs=jobs
+    )
     try:
         (out / "figures").mkdir(parents=True, exist_ok=True)
         for figure in figures:

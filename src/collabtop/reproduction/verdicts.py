@@ -1,98 +1,279 @@
-"""Verdicts on the paper's statements: it holds, it does not hold, or these runs cannot decide."""
+"""Verdicts on the paper's statements, by rules that are fixed before anything is measured.
+
+A statement consists of claims. A claim has an estimand, an interval and a tolerance: the range in which the estimand
+must lie. It is
+
+- supported if the whole interval lies within the tolerance,
+- contradicted if the whole interval lies outside,
+- undecided otherwise.
+
+More runs only make the interval narrower, so they never make a false claim easier to support. A claim about all
+instances or all algorithms, such as a bound, cannot be supported by a few of them: instead of supported it is "not
+contradicted". The intervals are simultaneous: they hold all together, over all claims of the report, with probability
+.95 (Bonferroni). So with this probability no verdict of the whole report is wrong.
+"""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import msgspec
 
+from collabtop.stats import Crossing, NotReached, ratio_interval, simultaneous_z, wilson_interval
 from collabtop.studies.table import PointSummary
 
-Verdict = Literal["holds", "does not hold", "undecided"]
+Verdict = Literal["supported", "not contradicted", "contradicted", "undecided"]
 
 ABOUT = 1.25
-"""A measured ratio agrees with the paper's if they differ by at most this factor."""
+"""A ratio agrees with a number that the paper calls "about" so much if they differ by at most this factor."""
+EXACT = 1.1
+"""The same for a number that the paper states without "about"."""
+RULE = (
+    "A claim is supported if its interval lies within the tolerance, contradicted if it lies outside, and undecided "
+    'otherwise. A claim about all instances or all algorithms can at best be "not contradicted". The intervals hold '
+    "all together with probability .95 (Bonferroni)"
+)
+"""How verdicts are reached, for the reports."""
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """A measured value with its intervals."""
+
+    value: float
+    """NaN if only limits are known."""
+    ends: Callable[[float], tuple[float, float]]
+    """The interval that corresponds to so many standard deviations of a normal distribution to each side."""
+    intervals: int = 1
+    """Number of measured intervals that this one is composed of: all of them must hold."""
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A part of a statement that is judged by one estimate."""
+
+    estimand: str
+    estimate: Estimate | None
+    """None if it was not measured."""
+    least: float = -math.inf
+    most: float = math.inf
+    bound: bool = False
+    """Whether it is about all instances or algorithms, so that it cannot be supported by those measured."""
+    digits: str = ".2f"
+    """How its numbers are shown."""
+    count: str = ""
+    """How words are counted, for claims that depend on it; the first one decides."""
+    premise: tuple[Estimate, float] | None = None
+    """An estimate and its largest value for which the claim applies."""
+    remark: str = ""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A claim with its interval and verdict."""
+
+    estimand: str
+    value: float | None
+    low: float | None
+    high: float | None
+    least: float | None
+    most: float | None
+    verdict: Verdict
+    text: str
+    """All of this as a sentence."""
+    count: str = ""
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """One statement of the paper and what was measured."""
+    """One statement of the paper, and the verdict on it."""
 
     name: str
     says: str
     """What the paper states."""
-    found: tuple[str, ...]
-    """The results, one sentence each."""
     verdict: Verdict
+    headline: str
+    """The results by all ways to count words, where the verdict depends on it."""
+    parts: tuple[Part, ...]
+    notes: tuple[str, ...]
+    """Other results, one sentence each."""
     why: str
-    """What the verdict is based on: criterion, schedule, accounting, regime."""
+    """Tolerance, schedule, accounting and regime."""
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """All results, one sentence each."""
+        return (*(part.text for part in self.parts), *self.notes)
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A statement before it is judged."""
+
+    name: str
+    says: str
+    claims: tuple[Claim, ...]
+    why: str
+    notes: tuple[str, ...] = ()
+    any_claim: bool = False
+    """Whether one supported claim is enough, instead of all."""
+
+
+def judged(drafts: Sequence[Draft]) -> tuple[Statement, ...]:
+    """Judge all statements together, with simultaneous intervals."""
+    estimates = [claim.estimate for draft in drafts for claim in draft.claims]
+    z = simultaneous_z(sum(1 if estimate is None else estimate.intervals for estimate in estimates))
+    return tuple(_statement(draft, z) for draft in drafts)
+
+
+def _statement(draft: Draft, z: float) -> Statement:
+    parts = tuple(judge(claim, z) for claim in draft.claims)
+    counts = list(dict.fromkeys(part.count for part in parts))
+    verdicts = [part.verdict for part in parts if part.count == counts[0]] if parts else []
+    verdict = any_of(verdicts) if draft.any_claim else all_of(verdicts)
+    headline = "; ".join(_by_count(count, parts) for count in counts) if len(counts) > 1 else ""
+    return Statement(draft.name, draft.says, verdict, headline, parts, draft.notes, draft.why)
+
+
+def _by_count(count: str, parts: Sequence[Part]) -> str:
+    counted = [part for part in parts if part.count == count]
+    values = " and ".join(f"{part.value:.1f}" for part in counted if part.value is not None) or "not measured"
+    return f"{count}: {values} ({all_of(part.verdict for part in counted)})"
+
+
+def judge(claim: Claim, z: float) -> Part:
+    """Judge one claim by an interval of `z` standard deviations to each side.
+
+    >>> ratio = factor(1.16, log_deviation=0.03)
+    >>> judge(Claim("ratio of horizons", ratio, 1.3 / EXACT, 1.3 * EXACT), z=1.96).text
+    'ratio of horizons: 1.16 (1.09 to 1.23), tolerance 1.18 to 1.43: undecided'
+    """
+    estimate = claim.estimate
+    if estimate is None:
+        text = f"{claim.estimand}: {claim.remark or 'not measured'}: undecided"
+        return _part(claim, None, None, None, "undecided", text)
+    low, high = estimate.ends(z)
+    verdict = _verdict(claim, low, high, z)
+    value = None if math.isnan(estimate.value) else estimate.value
+    shown = "not located" if value is None else f"{value:{claim.digits}}"
+    limits = f"{low:{claim.digits}} to {'any' if math.isinf(high) else format(high, claim.digits)}"
+    remark = f" ({claim.remark})" if claim.remark else ""
+    text = f"{claim.estimand}: {shown} ({limits}), tolerance {_tolerance(claim)}{remark}: {verdict}"
+    return _part(claim, value, low, high, verdict, text)
+
+
+def _verdict(claim: Claim, low: float, high: float, z: float) -> Verdict:
+    if claim.least <= low and high <= claim.most:
+        return "not contradicted" if claim.bound else "supported"
+    verdict: Verdict = "contradicted" if high < claim.least or low > claim.most else "undecided"
+    if claim.premise is not None:
+        premise, most = claim.premise
+        low, high = premise.ends(z)
+        if low > most:
+            return "not contradicted"  # the claim is about other cases
+        if high > most:
+            return "undecided"
+    return verdict
+
+
+def _part(
+    claim: Claim, value: float | None, low: float | None, high: float | None, verdict: Verdict, text: str
+) -> Part:
+    least, most = (None if math.isinf(end) else end for end in (claim.least, claim.most))
+    limit = None if high is None or math.isinf(high) else high
+    return Part(claim.estimand, value, low, limit, least, most, verdict, text, claim.count)
+
+
+def _tolerance(claim: Claim) -> str:
+    least, most = (f"{end:{claim.digits}}" for end in (claim.least, claim.most))
+    if math.isinf(claim.least):
+        return f"at most {most}"
+    return f"at least {least}" if math.isinf(claim.most) else f"{least} to {most}"
 
 
 def all_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict on a statement all of whose parts must hold.
+    """The verdict on a statement all of whose claims must hold.
 
-    >>> all_of(["holds", "undecided"]), all_of(["undecided", "does not hold"])
-    ('undecided', 'does not hold')
+    >>> all_of(["supported", "undecided"]), all_of(["undecided", "contradicted"])
+    ('undecided', 'contradicted')
+    >>> all_of(["supported", "not contradicted"])
+    'not contradicted'
     """
-    return _combine(verdicts, decisive="does not hold", otherwise="holds")
+    seen = set(verdicts)
+    if "contradicted" in seen:
+        return "contradicted"
+    if "undecided" in seen or not seen:
+        return "undecided"
+    return "supported" if seen == {"supported"} else "not contradicted"
 
 
 def any_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict on a statement of which at least one part must hold.
+    """The verdict on a statement of which at least one claim must hold.
 
-    >>> any_of(["does not hold", "holds"]), any_of(["does not hold", "undecided"])
-    ('holds', 'undecided')
+    >>> any_of(["contradicted", "supported"]), any_of(["contradicted", "undecided"])
+    ('supported', 'undecided')
     """
-    return _combine(verdicts, decisive="holds", otherwise="does not hold")
-
-
-def _combine(verdicts: Iterable[Verdict], *, decisive: Verdict, otherwise: Verdict) -> Verdict:
     seen = set(verdicts)
-    if decisive in seen:
-        return decisive
-    return "undecided" if "undecided" in seen or not seen else otherwise
+    if "supported" in seen:
+        return "supported"
+    return "contradicted" if seen == {"contradicted"} else "undecided"
 
 
-def within(low: float, high: float, *, least: float = -math.inf, most: float = math.inf) -> Verdict:
-    """Whether a value whose interval is `low` to `high` lies between `least` and `most`.
+def normal(value: float, deviation: float) -> Estimate:
+    """An estimate with this standard deviation.
 
-    >>> within(1, 2, least=0, most=3), within(1, 2, most=1.5), within(1, 2, most=0.5)
-    ('holds', 'undecided', 'does not hold')
+    >>> normal(2.0, 0.5).ends(2)
+    (1.0, 3.0)
     """
-    if least <= low and high <= most:
-        return "holds"
-    return "does not hold" if high < least or low > most else "undecided"
+    return Estimate(value, lambda z: (value - z * deviation, value + z * deviation))
 
 
-def near(low: float, high: float, target: float) -> Verdict:
-    """Whether a ratio whose interval is `low` to `high` agrees with the target.
+def factor(value: float, log_deviation: float) -> Estimate:
+    """A positive estimate whose logarithm has this standard deviation.
 
-    >>> near(6.9, 7.1, target=20), near(1.2, 1.4, target=1.3), near(0.9, 1.9, target=1.3)
-    ('does not hold', 'holds', 'undecided')
+    >>> [round(end, 2) for end in factor(2.0, 0.5).ends(2)]
+    [0.74, 5.44]
     """
-    return within(low, high, least=target / ABOUT, most=target * ABOUT)
+    return Estimate(value, lambda z: (value * math.exp(-z * log_deviation), value * math.exp(z * log_deviation)))
 
 
-def falls_to_zero(points: Sequence[PointSummary], zero: float = 0.01) -> Verdict:
-    """Whether the error falls from the first point to the last, and there to a level that counts as zero.
+def share(wrong: int, runs: int) -> Estimate:
+    """A probability, from the number of wrong answers.
 
-    It does if the interval of the last point reaches down to `zero` and lies below that of the first.
+    >>> share(0, 100).ends(2)
+    (0.0, 0.038...)
     """
-    if len(points) < 2:
-        return "undecided"
-    first, last = points[0], points[-1]
-    if last.error_low > zero:
-        return "does not hold"
-    return "holds" if last.error_high < first.error_low else "undecided"
+    return Estimate(wrong / runs, lambda z: wilson_interval(wrong / runs, runs, z))
 
 
-def far_below(points: Sequence[PointSummary], others: Sequence[PointSummary]) -> Verdict:
-    """Whether the error is significantly less than half of the others' at some horizon and nowhere above theirs."""
-    pairs = list(zip(points, others, strict=True))
-    if any(ours.error_low > theirs.error_high for ours, theirs in pairs):
-        return "does not hold"
-    if any(ours.error_high < theirs.error_low / 2 for ours, theirs in pairs):
-        return "holds"
-    # Both have errors to compare everywhere, and ours are nowhere as low as half of theirs.
-    if pairs and all(ours.error_low > theirs.error_high / 2 for ours, theirs in pairs):
-        return "does not hold"
-    return "undecided"
+def quotient(above: Estimate, below: Estimate) -> Estimate:
+    """The ratio of two estimates, neither of them negative; it holds wherever the intervals of both do.
+
+    >>> quotient(share(10, 100), share(50, 100)).ends(2)[1] < 0.5
+    True
+    """
+
+    def ends(z: float) -> tuple[float, float]:
+        (low, high), (least, most) = above.ends(z), below.ends(z)
+        return _ratio(low, most), _ratio(high, least) if least > 0 else math.inf
+
+    value = above.value / below.value if below.value else math.nan
+    return Estimate(value, ends, above.intervals + below.intervals)
+
+
+def _ratio(above: float, below: float) -> float:
+    return 0.0 if math.isinf(below) else max(0.0, above) / below if below > 0 else math.inf
+
+
+def horizon(at: Crossing | NotReached) -> Estimate:
+    """The horizon of a crossing; if it was not located, only its limits."""
+    if isinstance(at, Crossing):
+        return Estimate(at.horizon, at.interval)
+    return Estimate(math.nan, lambda _: (at.low, at.high))  # limits that hold with probability .9999
+
+
+def horizon_ratio(above: Crossing | NotReached, below: Crossing | NotReached) -> Estimate:
+    """The ratio of two horizons."""
+    if isinstance(above, Crossing) and isinstance(below, Crossing):
+        return Estimate(ratio_interval(above, below)[0], lambda z: ratio_interval(above, below, z)[1:], 2)
+    return quotient(horizon(above), horizon(below))
+
+
+def mean_words(point: PointSummary, more: float = 0.0) -> Estimate:
+    """The mean words of a point, with `more` words added."""
+    return normal(point.words_mean + more, point.words_sd / math.sqrt(point.runs))

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 
 import msgspec
-import numpy as np
 
+from collabtop.problem import is_best
 from collabtop.runs.identification import identify
 from collabtop.runs.result import Result
 from collabtop.studies.grid import Point, Study
@@ -47,8 +47,6 @@ def identify_at(study: Study, point: Point, seed: int) -> Result:
 def _run_once(study: Study, point: Point, run: int) -> Row:
     arms, seed = study.arms[point.arms], point.run_seed(run)
     result = identify_at(study, point, seed)
-    values = arms.means if arms.iid else arms.means.mean(axis=1)
-    best = np.partition(values, arms.n - point.m)[arms.n - point.m :]
     return Row(
         arms=point.arms,
         algorithm=result.algorithm,
@@ -58,7 +56,7 @@ def _run_once(study: Study, point: Point, run: int) -> Row:
         horizon=point.horizon,
         run=run,
         seed=seed,
-        correct=bool(values[result.top_indices].min() >= best.min()),  # if arms tie, either set is right
+        correct=is_best(arms.means, result.top_indices),
         time=result.time,
         words=result.words,
         bits=result.bits,

@@ -8,7 +8,7 @@ from collabtop.arms.base import Reals
 from collabtop.arms.simulated import SimulatedArms
 from collabtop.coordination.team import Team
 from collabtop.errors import HorizonError, SettingError
-from collabtop.problem import Problem
+from collabtop.problem import Problem, misplaced
 from collabtop.runs.identification import identify
 from collabtop.runs.result import Result
 from collabtop.teams.local import LocalTeam
@@ -40,12 +40,11 @@ def check_run(algorithm: Algorithm, arms: SimulatedArms, m: int, agents: int, ho
 
 def _check_right(result: Result, values: Reals, tolerance: float, case: str) -> None:
     """Without noise the answer is right; an algorithm that may give up has to be right in what it calls settled."""
-    last = np.sort(values)[len(values) - result.m]  # the m-th best
-    wrong = values[result.top_indices] < last - tolerance
+    wrong = misplaced(values, result.top_indices, tolerance)
     if result.sure is False:
         assert result.open, f"the run is not sure, and names no open arm ({case})"
-        wrong &= ~np.isin(result.top_indices, list(result.estimates.guesses))
-    assert not wrong.any(), f"{result.top_indices} are not the best ({case})"
+        wrong = np.setdiff1d(wrong, list(result.estimates.guesses))
+    assert not len(wrong), f"{result.top_indices} are not the best: arms {wrong.tolist()} are misplaced ({case})"
 
 
 def _check_pulls(result: Result, case: str) -> None:
