@@ -31,6 +31,7 @@ TAGS = {
     "collabtop.protocol.messages.PullHand": "PullHand",
     "collabtop.protocol.messages.PullOpen": "PullOpen",
     "collabtop.protocol.messages.Sample": "Sample",
+    "collabtop.protocol.messages.TimeUsed": "TimeUsed",
     "collabtop.protocol.messages.Values": "Values",
     "collabtop.protocol.messages.Window": "Window",
     # records of logs and journals

@@ -29,7 +29,7 @@ class Agent:
     >>> from collabtop.protocol.messages import Request
     >>> agent = Agent(0, BernoulliArms([1.0, 0.0]), Setup(Problem(n=2, m=1, agents=1, horizon=8), seed=1))
     >>> agent.answer(Request(0, 1, (msg.Pull(None, np.array([4])),)))
-    Reply(agent=0, number=1, pulls=8, answer=Means(means=array([1., 0.]), free=()))
+    Reply(agent=0, number=1, pulls=8, answer=Means(means=array([1., 0.])))
     """
 
     def __init__(self, number: int, arms: Arms, setup: Setup, recorder: Recorder | None = None) -> None:
@@ -117,7 +117,7 @@ class Agent:
             arms, times = arms[pulled], times[times > 0]
         return msg.Means(self._draw(arms, times, starts) / times)
 
-    def _open_arms(self, message: msg.OpenArms) -> None:
+    def _open_arms(self, message: msg.OpenArms | msg.TimeUsed) -> None:
         """Do nothing: the counts determine the number of pulls, which every `Pull` states anyway."""
 
     def _pull_open(self, message: msg.PullOpen) -> msg.CoarseMeans:
@@ -224,4 +224,5 @@ _HANDLERS: dict[type[Message], Callable[[Agent, Any], Message | None]] = {
     msg.Prune: Agent._prune,
     msg.PullOpen: Agent._pull_open,
     msg.OpenArms: Agent._open_arms,
+    msg.TimeUsed: Agent._open_arms,
 }

@@ -25,7 +25,7 @@ def encode(message: Message) -> bytes:
 
     >>> from collabtop.protocol.messages import Held
     >>> decode(encode(Held(58)))
-    Held(size=58, free=())
+    Held(size=58)
     """
     for value in msgspec.structs.astuple(message):
         if type(value) is int and not _MIN_INT <= value <= _MAX_INT:

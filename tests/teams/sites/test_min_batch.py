@@ -32,7 +32,7 @@ def sent(path):
         ((PullOpen(None, 6, 0.0),), 6),
         ((Prune(1, np.array([4, 2]), np.array([1, 9])),), 9),  # the answer has means over all stages
         ((Deal(np.array([1, 2])),), None),
-        ((HandOver(live=True, used=3),), None),  # means that were sent before
+        ((HandOver(live=True),), None),  # means that were sent before
     ],
 )
 def test_the_smallest_batch_of_every_kind_of_request(messages, smallest):

@@ -31,7 +31,7 @@ from collabtop.validation import wrong_value
 
 SERVICE, METHOD = "collabtop.Sites", "Join"
 """The gRPC method that a site calls."""
-VERSION = 1
+VERSION = 2
 
 RunId = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{32}\Z")]
 """A run's id. It names a file at the site and is printed there, so its form is restricted."""

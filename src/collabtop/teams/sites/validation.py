@@ -153,6 +153,9 @@ class PublicState:
     def _open_arms(self, message: msg.OpenArms) -> None:
         _need(0 <= message.count <= self._problem.n and message.times >= 0, "a count out of range")
 
+    def _time_used(self, message: msg.TimeUsed) -> None:
+        _need(0 <= message.time <= self._problem.horizon, "a time out of range")
+
     def _pull_open(self, message: msg.PullOpen) -> None:
         count = self._problem.n if self._open is None else self._open
         if message.survived is not None:
@@ -169,7 +172,7 @@ class PublicState:
         question, answer = request.messages[-1], reply.answer
         _need(reply.agent == self.agent == request.agent, "an answer for a different agent")
         _need(reply.number == request.number, "an answer to a different request")
-        _need(answer.free == (), "an answer that marks its numbers as free")
+        _need(answer.free == answer.chosen_from == (), "an answer that marks its numbers as free")
         expected, check = _ANSWERS[type(question)]
         _need(type(answer) is expected, f"{type(answer).__name__} is not an answer to {type(question).__name__}")
         after = self._copy()
@@ -294,6 +297,7 @@ _QUESTIONS: dict[type[Message], Callable[[PublicState, Any], None]] = {
     msg.Prune: PublicState._prune,
     msg.Pull: PublicState._pull,
     msg.OpenArms: PublicState._open_arms,
+    msg.TimeUsed: PublicState._time_used,
     msg.PullOpen: PublicState._pull_open,
 }
 
