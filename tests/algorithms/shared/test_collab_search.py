@@ -62,8 +62,8 @@ def most_words(total, holders):
     First each of the K holders gets the rank and shows at most 12 values: 13 words. If that does not
     decide, each gets two bounds with their positions and the choice to continue (5), and sends its two positions
     and at most 12 values (14): 19 words per pass. Such a pass over N values, spread evenly with both ends, leaves
-    hidden at most (N - 2) / 11 of them on either side of the rank and a step of (N + 9) / 11 to the next value shown, so
-    at most (4 N + 14) / 11 values remain for the next pass; and with 12 values or fewer all are shown.
+    hidden at most (N - 2) / 11 of them on either side of the rank and a step of (N + 9) / 11 to the next value
+    shown, so at most (4 N + 14) / 11 values remain for the next pass; and with 12 values or fewer all are shown.
     Hence 2 + log(n / 11) / log(11 / 4) passes at most: fewer than 32 K + 13.1 K log2 n words.
     """
     passes = 1 if total <= SHOWN else 2 + max(0, math.floor(math.log(total / 11, 11 / 4)))
