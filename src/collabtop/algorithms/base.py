@@ -11,6 +11,7 @@ from collabtop.arms.draws import coordinator_rng
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import ProtocolError
 from collabtop.problem import Problem
+from collabtop.protocol.extension import AgentExtension
 from collabtop.protocol.setup import Setup
 
 
@@ -48,6 +49,8 @@ class Algorithm(ABC):
     """Whether it stops as soon as the answer has its option `confidence`; the horizon is then only a limit."""
     survives_loss: ClassVar[bool] = False
     """Whether it can continue when agents are lost for good during a run."""
+    extension: ClassVar[type[AgentExtension] | None] = None
+    """What its agents do with messages of its own, if it has any; a registered class."""
 
     @abstractmethod
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:

@@ -9,15 +9,18 @@ import msgspec
 import numpy as np
 
 from collabtop.errors import ProtocolError
+from collabtop.protocol import messages
+from collabtop.protocol.extension import extension_messages
 from collabtop.protocol.messages import Message, kind_of
 
+_BUILT_IN = [kind for kind in Message.__subclasses__() if kind.__module__ == messages.__name__]
 _INTS, _REALS, _FLAGS = 1, 2, 3
 _MIN_INT, _MAX_INT = -(2**31), 2**31 - 1
 
 
 def kinds() -> dict[str, type[Message]]:
-    """All message classes by kind."""
-    return {kind_of(kind): kind for kind in Message.__subclasses__()}
+    """All message classes by kind: those of the package, and those of registered extensions."""
+    return {kind_of(kind): kind for kind in (*_BUILT_IN, *extension_messages())}
 
 
 def encode(message: Message) -> bytes:

@@ -14,6 +14,7 @@ import grpc.aio
 
 from collabtop.arms import Arms
 from collabtop.errors import ProtocolError, PullError, SiteError
+from collabtop.protocol.extension import is_extension_name, registered_extensions
 from collabtop.protocol.messages import Reply
 from collabtop.teams.remote.envelope import SealedRequest, seal_reply
 from collabtop.teams.sites import frames, tls
@@ -244,6 +245,15 @@ class SiteClient:
         numbers = set(welcome.agents)
         if not valid or not numbers or len(numbers) < len(welcome.agents) or max(numbers) >= problem.agents:
             return _declined("request", 0, "the coordinator offered an invalid run")
+        extension = welcome.setup.extension
+        if extension and extension not in registered_extensions():
+            if not is_extension_name(extension):
+                return _declined("request", 0, "the coordinator offered an invalid run")
+            why = (
+                f"the run needs the extension {extension!r}, which is not registered here: import its module before "
+                "joining (on the command line, in the module of --arms)"
+            )
+            return _declined("extension", 0, why)
         if self._min_batch > 1:
             smallest = rehearsed_smallest_batch(welcome.setup)
             if smallest is not None and smallest < self._min_batch:

@@ -106,4 +106,5 @@ _WHY_DECLINED = {
     "arms": "it has a different number of arms",
     "batch": "the schedule has a batch of size {}, below the site's --min-batch: try a different horizon",
     "request": "it received an invalid request",
+    "extension": "it does not have the extension of this algorithm: import the module that registers it at the site",
 }

@@ -9,6 +9,7 @@ from collabtop.arms.draws import coordinator_rng
 from collabtop.arms.stand_ins import NoiselessArms
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import ProtocolError
+from collabtop.protocol.extension import extension_of
 from collabtop.protocol.messages import Prune, Pull, PullHand, PullOpen, Reply, Request
 from collabtop.protocol.setup import Setup
 from collabtop.teams.local import LocalTeam
@@ -48,6 +49,8 @@ def smallest_batch(request: Request) -> int | None:
             batches.append(message.times)
         elif isinstance(message, Prune):
             batches.append(int(message.pulls[-1]))  # earlier stages are not reported
+        elif (extension := extension_of(type(message))) is not None:
+            batches.append(extension.smallest_batch(message) or 0)
     return min((pulls for pulls in batches if pulls > 0), default=None)
 
 
