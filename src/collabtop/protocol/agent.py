@@ -85,9 +85,9 @@ class Agent:
         """The agent's source of randomness."""
         return self._draws.bulk
 
-    def pull(self, arms: Ints, times: Ints) -> Reals:
-        """Pull each of `arms` `times` times, and return the sums; `times` has one number per arm, or one for all."""
-        return self._draw(arms, times)
+    def pull(self, arms: Ints, times: Ints, starts: Ints | int = 0) -> Reals:
+        """Pull each of `arms` `times` times, and return the sums; `starts` are the numbers of the first pulls."""
+        return self._draw(arms, times, starts)
 
     def _handle_by_extension(self, message: Message) -> Message | None:
         kind = extension_of(type(message))

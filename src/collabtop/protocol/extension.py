@@ -28,8 +28,11 @@ class AgentAccess(Protocol):
     def rng(self) -> np.random.Generator:
         """The agent's source of randomness."""
 
-    def pull(self, arms: Ints, times: Ints) -> Reals:
-        """Pull each of `arms` `times` times, and return the sums; `times` has one number per arm, or one for all."""
+    def pull(self, arms: Ints, times: Ints, starts: Ints | int = 0) -> Reals:
+        """Pull each of `arms` `times` times, and return the sums; `times` has one number per arm, or one for all.
+
+        For paired arms, `starts` are the numbers of the first pulls: the pulls of each arm so far, by all agents.
+        """
 
 
 class AgentExtension(ABC):
