@@ -8,6 +8,7 @@ import pytest
 import collabtop as ct
 from collabtop.algorithms.collab_top_iid import balanced
 from collabtop.arms.draws import coordinator_rng
+from collabtop.protocol import messages as msg
 from collabtop.protocol.hashing import draw_coefficients, hand
 from collabtop.testing import ConstantArms, WireTeam
 
@@ -90,10 +91,46 @@ def test_full_count_is_a_few_thousand_words_at_588_arms_and_10_agents():
 
 
 def test_the_pulls_of_the_full_schedule_are_sent_and_counted_those_of_the_paper_are_free():
-    paper, full = (run(ct.BernoulliArms(MEANS), schedule=schedule).ledger for schedule in ("paper", "full"))
-    assert paper.words_by("kind")["PullHand"] == 0
-    local = sum(entry.messages for entry in full.entries if entry.kind == "PullHand")
-    assert full.words_by("kind")["PullHand"] == local > 0
+    paper, full = (crossed_in(schedule) for schedule in ("paper", "full"))
+    assert {message.free for message in paper if isinstance(message, msg.PullHand)} == {("times",)}
+    assert {message.free for message in full if isinstance(message, msg.PullHand)} == {()}
+    assert not any(isinstance(message, msg.TimeUsed) for message in paper)
+    (time,) = {message.time for message in full if isinstance(message, msg.TimeUsed)}
+    assert 0 < time <= 30_000
+
+
+def crossed_in(schedule, agent=0):
+    """Everything that the coordinator sent to an agent in a run."""
+    team = WireTeam()
+    run(ct.BernoulliArms(MEANS), schedule=schedule, team=team)
+    return [message for receiver, way, message in team.crossed if (receiver, way) == (agent, "down")]
+
+
+@pytest.mark.parametrize("schedule", ["paper", "full"])
+def test_a_kind_that_agents_cannot_foresee_is_paid_for(schedule):
+    end = "HandOver" if schedule == "paper" else "TimeUsed"
+    previous, rounds = "", 0
+    for message in crossed_in(schedule):
+        kind = msg.kind_of(type(message))
+        if previous in ("Sample", "Narrow"):  # the search continues or is over
+            after = "Cut" if rounds % 2 else "Border"
+            assert message.chosen_from == ("Narrow", after)
+        elif previous == "Cut":
+            assert message.chosen_from == ("PullHand", end)
+        else:
+            assert message.chosen_from == ()
+        rounds += kind in ("Border", "Cut")
+        previous = kind
+    assert rounds > 0
+
+
+def test_the_choices_of_a_run_cost_about_nine_words_per_agent():
+    counts = []
+    for seed in range(11):
+        team = WireTeam()
+        run(ct.BernoulliArms(MEANS), seed=seed, team=team)
+        counts.append(sum(bool(message.chosen_from) for _, _, message in team.crossed))
+    assert 50 <= np.median(counts) <= 130
 
 
 def test_an_arm_accepted_inside_an_agent_comes_with_its_mean_but_not_with_its_pulls():

@@ -16,11 +16,15 @@ N, AGENTS = 600, 4
 
 NUMBERS_ONLY: dict[str, set[type[say.Message]]] = {
     # In the local phase, down and up. Arm numbers are in none of these, means only in search replies.
-    "down": {say.Deal, say.PullHand, say.Sample, say.Narrow, say.Border, say.Cut},
+    "down": {say.Deal, say.PullHand, say.Sample, say.Narrow, say.Border, say.Cut, say.TimeUsed},
     "up": {say.Held, say.Values, say.Window, say.Accepted},
 }
 SEARCH_REPLIES = (say.Values, say.Window)
 NAMES_ARMS = (say.Hand, say.Pull)
+
+
+META = ("free", "chosen_from")
+"""What every message has besides its payload."""
 
 
 @pytest.fixture(params=["paper", "full"])
@@ -66,7 +70,7 @@ def test_in_the_local_phase_nothing_crosses_but_sizes_search_traffic_thresholds_
 
 def test_the_messages_of_the_local_phase_have_no_field_for_an_arm():
     fields = {
-        kind.__name__: {field.name: field.type for field in msgspec.structs.fields(kind) if field.name != "free"}
+        kind.__name__: {field.name: field.type for field in msgspec.structs.fields(kind) if field.name not in META}
         for kind in NUMBERS_ONLY["up"] | NUMBERS_ONLY["down"]
     }
     assert {name: set(types) for name, types in fields.items()} == {
@@ -76,6 +80,7 @@ def test_the_messages_of_the_local_phase_have_no_field_for_an_arm():
         "Narrow": {"low", "low_place", "high", "high_place"},
         "Border": {"upper", "lower", "top"},
         "Cut": {"keep"},
+        "TimeUsed": {"time"},
         "Held": {"size"},
         "Values": {"values"},
         "Window": {"start", "stop", "values"},
@@ -87,7 +92,7 @@ def test_no_real_number_goes_up_before_the_hand_over_outside_of_a_search_reply(r
     _, team = run
     for _, direction, message in before_the_hand_over(team):
         if direction == "up" and not isinstance(message, SEARCH_REPLIES):
-            numbers = {name: value for name, value in msgspec.structs.asdict(message).items() if name != "free"}
+            numbers = {name: value for name, value in msgspec.structs.asdict(message).items() if name not in META}
             assert all(isinstance(value, int) for value in numbers.values())
 
 

@@ -86,10 +86,10 @@ def test_a_local_round_by_hand():
     gaps = ask(agent, say.Border(upper=0.75, lower=0.5, top=2), say.Sample(rank=2, total=5), number=3)
     assert gaps.answer.values.tolist() == pytest.approx([0.25, 0.25, 0.5, 0.5, 0.75], abs=1e-10)
     assert ask(agent, say.Cut(keep=2), number=4).answer == say.Accepted(1)
-    hand = ask(agent, say.HandOver(live=True, used=20), number=5).answer
+    hand = ask(agent, say.HandOver(live=True), number=5).answer
     assert dict(zip(hand.arms.tolist(), hand.means.tolist(), strict=True)) == {2: 0.5, 3: 0.75}
     assert (hand.accepted.tolist(), hand.accepted_means.tolist()) == ([4], [1.0])
-    closed = ask(agent, say.HandOver(live=False, used=20), number=6).answer
+    closed = ask(agent, say.HandOver(live=False), number=6).answer
     assert closed.arms.tolist() == []
     assert closed.accepted.tolist() == [4]
 

@@ -36,16 +36,24 @@ FIELDS: dict[Any, st.SearchStrategy[Any]] = {
 }
 
 
+META = ("free", "chosen_from")
+"""What every message has besides its payload."""
+
+
 def messages_of(kind):
-    """Any message of that kind, with any of its fields declared free."""
-    fields = {field.name: field.type for field in msgspec.structs.fields(kind) if field.name != "free"}
+    """Any message of that kind, with any of its fields declared free, chosen from any kinds or none."""
+    fields = {field.name: field.type for field in msgspec.structs.fields(kind) if field.name not in META}
     free = st.lists(st.sampled_from(sorted(fields)), unique=True).map(tuple)
-    return st.builds(kind, **{name: FIELDS[type_] for name, type_ in fields.items()}, free=free)
+    others = st.lists(st.sampled_from([f"Kind{number}" for number in range(9)]), unique=True)
+    chosen_from = others.map(lambda kinds: (*kinds, say.kind_of(kind)) if kinds else ())
+    return st.builds(
+        kind, **{name: FIELDS[type_] for name, type_ in fields.items()}, free=free, chosen_from=chosen_from
+    )
 
 
 def of_plain_numbers(kind):
     """Whether all fields have one of the types above; kinds with their own codec are tested elsewhere."""
-    return all(field.type in FIELDS for field in msgspec.structs.fields(kind) if field.name != "free")
+    return all(field.type in FIELDS for field in msgspec.structs.fields(kind) if field.name not in META)
 
 
 PLAIN = [kind for kind in KINDS if of_plain_numbers(kind)]
@@ -86,8 +94,11 @@ def test_every_kind_is_documented_and_can_be_decoded(kind):
     ("message", "words", "bits"),
     [
         (say.Border(upper=0.8, lower=0.7, top=3), 3, 64 + 64 + 32),
-        (say.HandOver(live=True, used=7), 2, 1 + 32),
-        (say.HandOver(live=True, used=7, free=("used",)), 1, 1),
+        (say.HandOver(live=True), 1, 1),
+        (say.HandOver(live=True, chosen_from=("PullHand", "HandOver")), 2, 1 + 1),
+        (say.Cut(5, chosen_from=("Narrow", "Cut")), 2, 32 + 1),
+        (say.PullHand(7), 1, 32),
+        (say.PullHand(7, free=("times",)), 0, 0),
         (say.Pull(None, np.array([5]), free=("times",)), 0, 0),
         (say.Pull(np.array([1, 2]), np.array([5])), 3, 96),
         (say.Window(1, 2, np.zeros(4)), 6, 64 + 256),
@@ -96,6 +107,18 @@ def test_every_kind_is_documented_and_can_be_decoded(kind):
 )
 def test_a_number_is_a_word_and_an_integer_has_32_bits_a_real_64_and_a_flag_1(message, words, bits):
     assert ledger.cost(message) == (words, bits)
+
+
+@pytest.mark.parametrize("chosen_from", [("PullHand",), ("Narrow", "Cut"), ("PullHand", "PullHand")])
+def test_a_choice_is_between_the_kind_itself_and_different_ones(chosen_from):
+    with pytest.raises(ProtocolError, match="PullHand declares that it was chosen from"):
+        ledger.cost(say.PullHand(7, chosen_from=chosen_from))
+
+
+@pytest.mark.parametrize(("kinds", "bits"), [(2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4)])
+def test_a_choice_is_one_word_of_as_many_bits_as_tell_the_kinds_apart(kinds, bits):
+    chosen_from = ("HandOver", *(f"Kind{number}" for number in range(kinds - 1)))
+    assert ledger.cost(say.HandOver(live=True, chosen_from=chosen_from)) == (1 + 1, 1 + bits)
 
 
 def test_a_field_that_is_declared_free_has_to_exist():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import pkgutil
+import sys
 import textwrap
 from importlib import import_module
 
@@ -31,6 +32,7 @@ TAGS = {
     "collabtop.protocol.messages.PullHand": "PullHand",
     "collabtop.protocol.messages.PullOpen": "PullOpen",
     "collabtop.protocol.messages.Sample": "Sample",
+    "collabtop.protocol.messages.TimeUsed": "TimeUsed",
     "collabtop.protocol.messages.Values": "Values",
     "collabtop.protocol.messages.Window": "Window",
     # records of logs and journals
@@ -88,6 +90,8 @@ def tagged():
         if not module.name.endswith("__main__"):
             import_module(module.name)
     classes = [kind for kind in subclasses_of(msgspec.Struct) if kind.__module__.split(".")[0] == "collabtop"]
+    # An example in a docstring defines classes too.
+    classes = [kind for kind in classes if getattr(sys.modules[kind.__module__], kind.__name__, None) is kind]
     return {path_of(kind): kind for kind in classes if kind.__struct_config__.tag is not None}
 
 

@@ -95,7 +95,9 @@ def messages(*names: str):
     kinds = wire.kinds()
     strategies = []
     for name in names:
-        fields = {field: values for field, values in _fields(kinds[name]).items() if field != "free"}
+        fields = {
+            field: values for field, values in _fields(kinds[name]).items() if field not in ("free", "chosen_from")
+        }
         strategies.append(st.fixed_dictionaries({"kind": st.just(name), **fields}))
     return st.one_of(*strategies).map(msgspec.msgpack.encode)
 

@@ -12,6 +12,7 @@ import grpc
 from collabtop.teams.sites.frames import (
     METHOD,
     SERVICE,
+    VERSION,
     Hello,
     Joiner,
     encode,
@@ -82,7 +83,7 @@ class Peer:
 
     def send_hello(self, arms=3):
         """Send a valid `Hello` and return the answer."""
-        self.send(Hello(1, "", id(self), arms, ""))
+        self.send(Hello(VERSION, "", id(self), arms, ""))
         return self.read()
 
     def is_rejected_by_tls(self):

@@ -12,7 +12,19 @@ from collabtop.protocol import wire
 from collabtop.protocol.messages import Request
 from collabtop.protocol.setup import Setup
 from collabtop.teams.remote.envelope import SealedRequest, seal_reply, seal_requests
-from collabtop.teams.sites.frames import Answer, Ask, Declined, Done, Failed, Hello, Ready, Refused, Welcome, encode
+from collabtop.teams.sites.frames import (
+    VERSION,
+    Answer,
+    Ask,
+    Declined,
+    Done,
+    Failed,
+    Hello,
+    Ready,
+    Refused,
+    Welcome,
+    encode,
+)
 from collabtop.teams.sites.validation import _ANSWERS, _QUESTIONS
 from tests.support.honest_runs import N, conversations, exchanges
 from tests.support.made_up_messages import junk, messages, mutated, numbers, with_one_field_made_up
@@ -45,7 +57,7 @@ def _sealed(draw, tag: int, envelope: list[Any]) -> bytes:
 
 # -- to a coordinator
 
-_OTHER_FRAMES_OF_SITES = [Hello(1, "", 3, N, "ab"), Ready(LIFE, (0, 3)), Declined("batch", 1), Failed(0, 1, 2)]
+_OTHER_FRAMES_OF_SITES = [Hello(VERSION, "", 3, N, "ab"), Ready(LIFE, (0, 3)), Declined("batch", 1), Failed(0, 1, 2)]
 
 
 @st.composite
@@ -65,7 +77,7 @@ def _frames_of_sites(draw):
 
 @st.composite
 def _first_bytes(draw):
-    hello = Hello(1, "", 3, N, "")
+    hello = Hello(VERSION, "", 3, N, "")
     choice = draw(choices)
     if choice <= 2:
         return draw(st.binary(max_size=300))

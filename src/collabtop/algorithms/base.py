@@ -11,6 +11,7 @@ from collabtop.arms.draws import coordinator_rng
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import ProtocolError
 from collabtop.problem import Problem
+from collabtop.protocol.extension import AgentExtension
 from collabtop.protocol.messages import Message
 from collabtop.protocol.setup import Setup
 
@@ -54,6 +55,8 @@ class Algorithm(ABC):
     """The kinds of messages that it sends to agents; needed if the schedule is not fixed, for sites with a policy."""
     survives_loss: ClassVar[bool] = False
     """Whether it can continue when agents are lost for good during a run."""
+    extension: ClassVar[type[AgentExtension] | None] = None
+    """What its agents do with messages of its own, if it has any; a registered class."""
 
     @abstractmethod
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:

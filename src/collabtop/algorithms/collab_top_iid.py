@@ -75,12 +75,12 @@ class CollabTopIID(Algorithm):
                 hands, accepted = local_elim(coordinator, schedule, r, hands, to_accept)
                 r, to_accept = r + 1, to_accept - accepted  # m_{r+1}
             if r > 0:
-                live = hand_over(coordinator, schedule, open_arms=to_accept > 0)  # I_r
+                live = hand_over(coordinator, schedule, r, open_arms=to_accept > 0)  # I_r
         except AgentsGoneError:
             live = reclaim_hands(
                 coordinator,
                 schedule.pulls_so_far,
-                lambda: hand_over(coordinator, schedule, open_arms=True),
+                lambda: hand_over(coordinator, schedule, r, open_arms=True),
                 lambda agent: hashing.hand(coefficients, problem.n, problem.agents, agent),
             )
             r = next(q for q in range(r, len(sizes)) if sizes[q + 1] < len(live))  # the next round that settles arms
@@ -109,28 +109,45 @@ def local_elim(
     Returns the sizes of the hands after the round, |I_{r+1}^k|, and the number of arms accepted in it, |A_r|.
     """
     pulls = schedule.local(r, hands)  # T_{r+1} - T_r
-    coordinator.tell_all(msg.PullHand(pulls, free=("times",) if schedule.predetermined else ()))
+    free = ("times",) if schedule.predetermined else ()
+    coordinator.tell_all(msg.PullHand(pulls, free=free, chosen_from=_next_round_or_end(schedule, r)))
     # Of the two values at the border, the lower is the mean of sigma_r(m_r + 1), the upper that of sigma_r(m_r).
-    border = collab_search(coordinator, hands, sum(hands) - to_accept, rank_is_known=r == 0)
+    border = collab_search(coordinator, hands, sum(hands) - to_accept, then=msg.Border, rank_is_known=r == 0)
     coordinator.tell(
         {
-            agent: msg.Border(upper=border.next, lower=border.last, top=held - below)
+            agent: msg.Border(border.next, border.last, top=held - below, chosen_from=border.chosen_from)
             for agent, (held, below) in enumerate(zip(hands, border.below, strict=True))
         }
     )
     keep = schedule.sizes[r + 1]  # n_{r+1}
+    chosen_from: tuple[str, ...] = ()
     if keep:
-        hands = collab_search(coordinator, hands, keep, rank_is_known=True).below
+        search = collab_search(coordinator, hands, keep, then=msg.Cut, rank_is_known=True)
+        hands, chosen_from = search.below, search.chosen_from
     else:
         hands = [0] * len(hands)
-    answers = coordinator.ask({agent: msg.Cut(size) for agent, size in enumerate(hands)}, msg.Accepted)
+    cuts = {agent: msg.Cut(size, chosen_from=chosen_from) for agent, size in enumerate(hands)}
+    answers = coordinator.ask(cuts, msg.Accepted)
     return hands, sum(answer.count for answer in answers.values())
 
 
-def hand_over(coordinator: Coordinator, schedule: Schedule, *, open_arms: bool) -> Ints:
+def _next_round_or_end(schedule: Schedule, r: int) -> tuple[str, ...]:
+    """What the first message after local round r - 1 is chosen from; nothing if all agents know which one it is.
+
+    In round 0 they know all hands from the hash. With fewer than two open arms there is no further local round.
+    """
+    if r == 0 or schedule.sizes[r] < 2:
+        return ()
+    return msg.kinds_of(msg.PullHand, msg.HandOver if schedule.predetermined else msg.TimeUsed)
+
+
+def hand_over(coordinator: Coordinator, schedule: Schedule, r: int, *, open_arms: bool) -> Ints:
     """Lines 9 and 10 of algorithm 1: agents send Q_r^k and, if `open_arms`, I_r^k, with their means; returns I_r."""
-    question = msg.HandOver(open_arms, schedule.used, free=("used",) if schedule.predetermined else ())
-    hands = coordinator.ask_all(question, msg.Hand)
+    chosen_from = _next_round_or_end(schedule, r)
+    if not schedule.predetermined:  # the pulls of shared rounds depend on the time that is left
+        coordinator.tell_all(msg.TimeUsed(schedule.used, chosen_from=chosen_from))
+        chosen_from = ()
+    hands = coordinator.ask_all(msg.HandOver(open_arms, chosen_from=chosen_from), msg.Hand)
     board, pulls = coordinator.scoreboard, schedule.pulls_so_far
     live = np.concatenate([hand.arms for hand in hands])
     board.add(live, np.concatenate([hand.means for hand in hands]) * pulls, pulls)

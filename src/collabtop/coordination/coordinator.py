@@ -173,6 +173,12 @@ class Coordinator:
 
 
 def _answer(reply: Reply, expect: type[Answer]) -> Answer:
-    if not isinstance(reply.answer, expect):
-        raise ProtocolError(f"agent {reply.agent} sent {kind_of(type(reply.answer))}, not {kind_of(expect)}")
-    return reply.answer
+    answer = reply.answer
+    if not isinstance(answer, expect) or type(answer) is not expect:  # a subclass would be a choice of kind
+        raise ProtocolError(f"agent {reply.agent} sent {kind_of(type(answer))}, not {kind_of(expect)}")
+    if answer.free or answer.chosen_from:
+        raise ProtocolError(
+            f"agent {reply.agent} sent {kind_of(expect)} with free={list(answer.free)} and "
+            f"chosen_from={list(answer.chosen_from)}, but an answer pays for every number and has one kind"
+        )
+    return answer

@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Recorder
 from collabtop.errors import ProtocolError
+from collabtop.problem import Problem
 from collabtop.protocol import hashing, sampling, shuffling
 from collabtop.protocol import messages as msg
+from collabtop.protocol.extension import AgentExtension, extension_of
 from collabtop.protocol.messages import Ints, Message, Reals, Reply, Request
 from collabtop.protocol.rounding import NoiseGauge, coarse_means
 from collabtop.protocol.setup import Setup
@@ -32,7 +34,7 @@ class Agent:
     >>> from collabtop.protocol.messages import Request
     >>> agent = Agent(0, BernoulliArms([1.0, 0.0]), Setup(Problem(n=2, m=1, agents=1, horizon=8), seed=1))
     >>> agent.answer(Request(0, 1, (msg.Pull(None, np.array([4])),)))
-    Reply(agent=0, number=1, pulls=8, answer=Means(means=array([1., 0.]), free=()))
+    Reply(agent=0, number=1, pulls=8, answer=Means(means=array([1., 0.])))
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Agent:
         self._own_limit = arms.pull_limit_of(number)
         self._own_pulls = np.zeros(0 if self._own_limit is None else arms.n, np.int64)
         self._own_sums = np.zeros(len(self._own_pulls))
+        self._extensions: dict[type[AgentExtension], AgentExtension] = {}
 
     def answer(self, request: Request) -> Reply:
         """Process the messages of a request and return the reply; a repeated request gets the same reply."""
@@ -74,13 +77,42 @@ class Agent:
         answer: Message | None = None
         for message in request.messages:
             handler = _HANDLERS.get(type(message))
-            if handler is None:
-                raise ProtocolError(f"agent {self.number} does not understand {type(message).__name__}")
-            answer = handler(self, message)
+            answer = handler(self, message) if handler is not None else self._handle_by_extension(message)
         if answer is None:
             raise ProtocolError(f"request {request.number} to agent {self.number} contains no question")
         self._last = Reply(self.number, request.number, self._draws.pulls_made - pulls_before, answer)
         return self._last
+
+    # -- what an extension uses (`AgentAccess`)
+
+    @property
+    def problem(self) -> Problem:
+        """The n, m, K and T of the run."""
+        return self._problem
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """The agent's source of randomness."""
+        return self._draws.bulk
+
+    def pull(self, arms: Ints, times: Ints, starts: Ints | int = 0) -> Reals:
+        """Pull each of `arms` `times` times, and return the sums; `starts` are the numbers of the first pulls."""
+        return self._draw(arms, times, starts)
+
+    def _handle_by_extension(self, message: Message) -> Message | None:
+        kind = extension_of(type(message))
+        if kind is None:
+            raise ProtocolError(
+                f"agent {self.number} does not understand {msg.kind_of(type(message))}: register the extension that "
+                "handles it where the agent runs"
+            )
+        if kind not in self._extensions:
+            self._extensions[kind] = kind(self)
+        answer, expected = self._extensions[kind].handle(message), kind.messages[type(message)]
+        if type(answer) is not (expected or type(None)):
+            wanted = "no answer" if expected is None else expected.__name__
+            raise ProtocolError(f"{kind.__name__} handles {type(message).__name__} with {answer!r}, not with {wanted}")
+        return answer
 
     def halt(self) -> None:
         """Stop after the current pull; may be called from any thread."""
@@ -129,7 +161,7 @@ class Agent:
             arms, times = arms[pulled], times[times > 0]
         return msg.Means(self._draw(arms, times, starts) / times)
 
-    def _open_arms(self, message: msg.OpenArms) -> None:
+    def _open_arms(self, message: msg.OpenArms | msg.TimeUsed) -> None:
         """Do nothing: the counts determine the number of pulls, which every `Pull` states anyway."""
 
     def _pull_open(self, message: msg.PullOpen) -> msg.CoarseMeans:
@@ -237,4 +269,5 @@ _HANDLERS: dict[type[Message], Callable[[Agent, Any], Message | None]] = {
     msg.Prune: Agent._prune,
     msg.PullOpen: Agent._pull_open,
     msg.OpenArms: Agent._open_arms,
+    msg.TimeUsed: Agent._open_arms,
 }

@@ -20,14 +20,19 @@ _ARRAY_BITS = {"?": 1, "l": 32, "q": 32, "d": 64}  # by NumPy's type codes
 def cost(message: Message) -> tuple[int, int]:
     """Words and bits of a message's payload: one word per number; 32 bits per integer, 64 per real, 1 per flag.
 
+    If the kind of the message was chosen from several, the choice is one more word, of as many bits as tell the kinds
+    apart.
+
     >>> import numpy as np
     >>> from collabtop.protocol.messages import Border, Pull
     >>> cost(Border(upper=0.8, lower=0.7, top=3))
     (3, 160)
     >>> cost(Pull(np.array([4, 7]), times=np.array([25]), free=("times",)))      # times follow from the schedule
     (2, 64)
+    >>> cost(Border(upper=0.8, lower=0.7, top=3, chosen_from=("Narrow", "Border")))
+    (4, 161)
     """
-    words, bits, arrays = _fixed_cost(type(message), message.free)
+    words, bits, arrays = _fixed_cost(type(message), message.free, message.chosen_from)
     array_words, array_bits = _array_cost(message, arrays)
     return words + array_words, bits + array_bits
 
@@ -46,15 +51,29 @@ def _array_cost(message: Message, arrays: tuple[str, ...]) -> tuple[int, int]:
 
 
 @cache
-def _fixed_cost(kind: type[Message], free: tuple[str, ...]) -> tuple[int, int, tuple[str, ...]]:
-    """Words and bits of the scalar fields of a kind of message, and the names of its array fields."""
+def _fixed_cost(
+    kind: type[Message], free: tuple[str, ...], chosen_from: tuple[str, ...]
+) -> tuple[int, int, tuple[str, ...]]:
+    """Words and bits of the choice and the scalar fields of a kind of message, and the names of its array fields."""
     types = {field.name: field.type for field in msgspec.structs.fields(kind)}
     unknown = set(free) - set(types)
     if unknown:
         raise ProtocolError(f"{kind_of(kind)} declares {sorted(unknown)} as free, but has no such field")
-    counted = {name: type_ for name, type_ in types.items() if name not in {"free", *free}}
+    counted = {name: type_ for name, type_ in types.items() if name not in {"free", "chosen_from", *free}}
     scalars = [_BITS[type_] for type_ in counted.values() if type_ in _BITS]
+    if chosen_from:
+        scalars.append(_choice_bits(kind, chosen_from))
     return len(scalars), sum(scalars), tuple(name for name in counted if counted[name] not in _BITS)
+
+
+def _choice_bits(kind: type[Message], chosen_from: tuple[str, ...]) -> int:
+    """Bits that tell a kind of message from those that could have been sent instead."""
+    if kind_of(kind) not in chosen_from or len(set(chosen_from)) < max(2, len(chosen_from)):
+        raise ProtocolError(
+            f"{kind_of(kind)} declares that it was chosen from {list(chosen_from)}, but {kind_of(kind)} and at least "
+            "one different kind are needed, each once"
+        )
+    return (len(chosen_from) - 1).bit_length()
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -188,14 +207,15 @@ class Meter:
     def count(self, direction: Direction, messages: Iterable[Message], copies: int = 1) -> None:
         """Count messages, each of them sent to or received from `copies` agents."""
         entries = self._current.entries
-        kind, entry, free = None, [0, 0, 0], None
+        kind, entry, free, chosen_from = None, [0, 0, 0], None, None
         words = bits = 0
         arrays: tuple[str, ...] = ()
         for message in messages:
-            if type(message) is not kind or message.free is not free:  # usually all are of one kind
-                kind, free = type(message), message.free
+            same = type(message) is kind and message.free is free and message.chosen_from is chosen_from
+            if not same:  # usually all are of one kind
+                kind, free, chosen_from = type(message), message.free, message.chosen_from
                 entry = entries.setdefault((kind_of(kind), direction), [0, 0, 0])
-                words, bits, arrays = _fixed_cost(kind, free)
+                words, bits, arrays = _fixed_cost(kind, free, chosen_from)
             array_words, array_bits = _array_cost(message, arrays) if arrays else (0, 0)
             entry[0] += copies
             entry[1] += (words + array_words) * copies

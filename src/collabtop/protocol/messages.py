@@ -10,6 +10,7 @@ Narrow       send values between these two          Window: positions and values
 Border       the values at ranks m_r and m_r + 1    (no answer)                      local rounds
 Cut          keep the arms with the smallest gaps   Accepted: how many are accepted  local rounds
 HandOver     send the rest of the hand              Hand: arms with their means      after local rounds
+TimeUsed     time steps of the local rounds         (no answer)                      schedule "full"
 Prune        deal by this seed, prune locally       Hand: arms with their means      frugal-top
 Pull         pull these arms                        Means: one per arm pulled        all shared rounds
 OpenArms     the number of open arms                (no answer)                      confident-top
@@ -17,8 +18,11 @@ PullOpen     which arms survived; pull them         CoarseMeans: means rounded  
                                                     according to their noise
 ===========  =====================================  ===============================  ===================
 
-Each number in a message costs one word. Fields that follow from n, m, K, T and the algorithm (`Problem`)
-are sent for convenience only: they are listed in `free` and cost nothing.
+Each number in a message costs one word. Fields that follow from n, m, K, T and the algorithm (`Problem`), or from
+what the agent was sent before, are sent for convenience only: they are listed in `free` and cost nothing.
+
+The kind of a message is free if it follows from the same. If it does not, it tells the agent something. The sender
+then lists the kinds that were possible in `chosen_from`, and the choice costs one word.
 """
 
 import msgspec
@@ -33,12 +37,22 @@ Flags = NDArray[np.bool_]
 
 
 class Message(
-    msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True, tag=True, tag_field="kind"
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    gc=False,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+    tag=True,
+    tag_field="kind",
 ):
     """The base class of messages; the tag of a subclass is its kind."""
 
     free: tuple[str, ...] = ()
-    """Fields that follow from what all agents know, and therefore cost no word."""
+    """Fields that follow from what the agent knows, and therefore cost no word."""
+    chosen_from: tuple[str, ...] = ()
+    """All kinds that could have been sent instead, and this one, if the choice depends on data or chance."""
 
 
 def kind_of(message: type[Message]) -> str:
@@ -48,6 +62,15 @@ def kind_of(message: type[Message]) -> str:
     'Deal'
     """
     return str(message.__struct_config__.tag)
+
+
+def kinds_of(*messages: type[Message]) -> tuple[str, ...]:
+    """The kinds of several message classes, for `Message.chosen_from`.
+
+    >>> kinds_of(PullHand, HandOver)
+    ('PullHand', 'HandOver')
+    """
+    return tuple(kind_of(message) for message in messages)
 
 
 class Deal(Message, frozen=True, tag="Deal"):
@@ -127,10 +150,15 @@ class Accepted(Message, frozen=True, tag="Accepted"):
 
 
 class HandOver(Message, frozen=True, tag="HandOver"):
-    """Send the arms you accepted and, if `live`, those still open; `used` is the time used so far."""
+    """Send the arms you accepted and, if `live`, those still open."""
 
     live: bool
-    used: int
+
+
+class TimeUsed(Message, frozen=True, tag="TimeUsed"):
+    """The local rounds took `time` time steps: with this, an agent can compute the pulls of the shared rounds."""
+
+    time: int
 
 
 class Prune(Message, frozen=True, tag="Prune"):

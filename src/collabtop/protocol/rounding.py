@@ -60,7 +60,7 @@ def coarse_means(
     >>> coarse_means(np.array([700.0, 912.0]), 1_000, 1.0, 0.05, rng).steps
     255
     >>> coarse_means(np.array([5.0, 2.5]), 10, 0.0, 0.05, rng)
-    CoarseMeans(steps=0, arcsine=False, packed=None, exact=array([0.5 , 0.25]), free=())
+    CoarseMeans(steps=0, arcsine=False, packed=None, exact=array([0.5 , 0.25]))
     """
     means = sums / times
     steps = _arcsine_steps(times, noise, coarseness)

@@ -17,3 +17,5 @@ class Setup(msgspec.Struct, frozen=True):
     algorithm: str = ""
     options: dict[str, Any] = {}
     """Options of the algorithm, so that a site can check the requests in advance."""
+    extension: str = ""
+    """The agent extension that the algorithm needs, or "": a site that does not have it declines the run."""

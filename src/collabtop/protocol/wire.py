@@ -9,15 +9,18 @@ import msgspec
 import numpy as np
 
 from collabtop.errors import ProtocolError
+from collabtop.protocol import messages
+from collabtop.protocol.extension import extension_messages
 from collabtop.protocol.messages import Message, kind_of
 
+_BUILT_IN = [kind for kind in Message.__subclasses__() if kind.__module__ == messages.__name__]
 _INTS, _REALS, _FLAGS = 1, 2, 3
 _MIN_INT, _MAX_INT = -(2**31), 2**31 - 1
 
 
 def kinds() -> dict[str, type[Message]]:
-    """All message classes by kind."""
-    return {kind_of(kind): kind for kind in Message.__subclasses__()}
+    """All message classes by kind: those of the package, and those of registered extensions."""
+    return {kind_of(kind): kind for kind in (*_BUILT_IN, *extension_messages())}
 
 
 def encode(message: Message) -> bytes:
@@ -25,7 +28,7 @@ def encode(message: Message) -> bytes:
 
     >>> from collabtop.protocol.messages import Held
     >>> decode(encode(Held(58)))
-    Held(size=58, free=())
+    Held(size=58)
     """
     for value in msgspec.structs.astuple(message):
         if type(value) is int and not _MIN_INT <= value <= _MAX_INT:

@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 
 _SEARCH = ("Sample", "Values", "Narrow", "Window")
 # Sent once per run, before the first round or after the last local one: not part of a step of a round.
-_ONCE = ("Deal", "Held", "HandOver", "Hand")
+_ONCE = ("Deal", "Held", "TimeUsed", "HandOver", "Hand")
 
 
 def growth_study(*, seed: int, powers: Sequence[int] = _POWERS, agent_counts: Sequence[int] = _AGENT_COUNTS) -> Study:

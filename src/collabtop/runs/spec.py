@@ -48,7 +48,8 @@ class RunSpec(msgspec.Struct, frozen=True):
     def setup(self) -> Setup:
         """What the agents get before the run."""
         problem, algorithm = self.problem, self.algorithm
-        return Setup(problem.inner, self.seed, problem.mirrored, algorithm.title, algorithm.options)
+        extension = "" if algorithm.extension is None else algorithm.extension.name
+        return Setup(problem.inner, self.seed, problem.mirrored, algorithm.title, algorithm.options, extension)
 
 
 def make_spec(

@@ -9,7 +9,17 @@
 
 from collabtop.testing.algorithms import check_algorithm, check_run
 from collabtop.testing.arms import ConstantArms, check_arms
+from collabtop.testing.isolated_team import IsolatedTeam
 from collabtop.testing.teams import check_team
 from collabtop.testing.wire_team import WireTeam, words_on_wire
 
-__all__ = ["ConstantArms", "WireTeam", "check_algorithm", "check_arms", "check_run", "check_team", "words_on_wire"]
+__all__ = [
+    "ConstantArms",
+    "IsolatedTeam",
+    "WireTeam",
+    "check_algorithm",
+    "check_arms",
+    "check_run",
+    "check_team",
+    "words_on_wire",
+]

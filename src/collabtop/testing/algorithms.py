@@ -8,29 +8,47 @@ from collabtop.arms.base import Reals
 from collabtop.arms.simulated import SimulatedArms
 from collabtop.coordination.team import Team
 from collabtop.errors import HorizonError, SettingError
+from collabtop.events import Event, OnEvent
 from collabtop.problem import Problem, misplaced
 from collabtop.runs.identification import identify
 from collabtop.runs.result import Result
 from collabtop.teams.local import LocalTeam
 from collabtop.testing.arms import ConstantArms
-from collabtop.testing.wire_team import WireTeam
+from collabtop.testing.free_information import check_free_information, check_parallel
+from collabtop.testing.isolated_team import IsolatedTeam
 
 
 def check_run(algorithm: Algorithm, arms: SimulatedArms, m: int, agents: int, horizon: int, seed: int) -> Result:
-    """Run an algorithm once and check every law of a single run; on `ConstantArms` also that it is right."""
-    team = WireTeam()
+    """Run an algorithm once and check every law of a single run; on `ConstantArms` also that it is right.
 
-    def run(team: Team) -> Result:
-        return identify(arms, m, agents=agents, horizon=horizon, algorithm=algorithm, seed=seed, team=team)
+    The agents are in another process, so that nothing but messages can reach the algorithm. A second run, with agents
+    in this process, has to be the same.
+    """
+    team, events = IsolatedTeam(), list[Event]()
 
-    result = run(team)
+    def run(team: Team, on_event: OnEvent | None = None) -> Result:
+        return identify(
+            arms, m, agents=agents, horizon=horizon, algorithm=algorithm, seed=seed, team=team, on_event=on_event
+        )
+
     case = f"{algorithm}: n={arms.n} m={m} agents={agents} horizon={horizon} seed={seed}"
+    local = run(LocalTeam())
+    try:
+        result = run(team, events.append)
+    except Exception as error:
+        raise AssertionError(
+            f"it runs only if its agents are in the same process, so it reads something that was never sent: "
+            f"{type(error).__name__}: {error} ({case})"
+        ) from error
     assert result.time <= horizon, f"time {result.time} is past the horizon ({case})"
     assert result.words == team.words, f"ledger has {result.words} words, the wire {team.words} ({case})"
-    assert result == run(LocalTeam()), f"the same seed gave another run ({case})"
+    assert result == local, (
+        f"the same seed gave another run when the agents were in another process ({case}). It takes chance from "
+        "elsewhere, remembers an earlier run, or reads something that was never sent"
+    )
     assert len(set(result.top_indices)) == m, f"{result.top_indices} are not {m} different arms ({case})"
-    assert result.observed is not None
-    _check_pulls(result, case)
+    check_parallel(result, team, events, case)
+    _check_pulls(local, case)
     _check_rounds(result, case)
     _check_most(algorithm, result, case)
     if isinstance(arms, ConstantArms):
@@ -80,6 +98,10 @@ def check_algorithm(algorithm: Algorithm, *, seed: int = 0) -> None:
     Without noise it finds the best m for every n, K, m and horizon that it accepts; it never goes past the
     horizon; the ledger equals what crosses the wire, and is within `most_words` and `most_round_trips` where it has
     them; the same seed gives the same run; a horizon below its smallest is refused.
+
+    It also has to keep to the rules of the count. The agents are in another process, where an algorithm cannot read
+    rewards, means or the state of agents. Whatever a message does not pay for follows from what the agent knows. The
+    exchanges of a round do not take more time, one after the other, than the round is counted with.
     """
     rng, tried = np.random.default_rng(seed), 0
     for n in (1, 2, 3, 4, 7, 8, 13, 16, 40):
@@ -87,6 +109,7 @@ def check_algorithm(algorithm: Algorithm, *, seed: int = 0) -> None:
             for m in {1, int(rng.integers(1, n + 1))}:
                 tried += _check_instance(algorithm, n, m, agents, rng)
     assert tried, f"{algorithm} refuses every number of arms, agents and every m that was tried"
+    check_free_information(algorithm, rng)
 
 
 def _check_instance(algorithm: Algorithm, n: int, m: int, agents: int, rng: np.random.Generator) -> bool:

@@ -60,8 +60,9 @@ def words_on_wire(data: bytes) -> int:
     3
     """
     payload = msgspec.msgpack.decode(data, ext_hook=_array_of_zeros)
-    free = {"kind", "free", *payload["free"]}
-    return sum(_numbers(value) for name, value in payload.items() if name not in free)
+    choice = bool(payload.pop("chosen_from", ()))
+    free = {"kind", "free", *payload.get("free", ())}
+    return choice + sum(_numbers(value) for name, value in payload.items() if name not in free)
 
 
 def _array_of_zeros(code: int, buffer: memoryview) -> list[int]:

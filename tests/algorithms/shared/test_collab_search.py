@@ -15,7 +15,7 @@ from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import ProtocolError
 from collabtop.problem import Problem
 from collabtop.protocol import sampling
-from collabtop.protocol.messages import Narrow, Sample
+from collabtop.protocol.messages import Border, Narrow, Sample
 from collabtop.protocol.setup import Setup
 from collabtop.testing import ConstantArms, WireTeam
 
@@ -39,7 +39,7 @@ class Holding(WireTeam):
         return sum(map(len, self.hands))
 
     def search(self, rank):
-        return collab_search(self.coordinator, [len(hand) for hand in self.hands], rank)
+        return collab_search(self.coordinator, [len(hand) for hand in self.hands], rank, then=Border)
 
 
 def check_search(team, rank):
@@ -60,15 +60,15 @@ def most_words(total, holders):
     """The stated bound, by the reasoning of the code.
 
     First each of the K holders gets the rank and shows at most 12 values: 13 words. If that does not
-    decide, each gets two bounds with their positions (4), and sends its two positions and at most 12 values
-    (14): 18 words per pass. Such a pass over N values, spread evenly with both ends, leaves hidden at most
-    (N - 2) / 11 of them on either side of the rank and a step of (N + 9) / 11 to the next value shown, so
-    at most (4 N + 14) / 11 values remain for the next pass; and with 12 values or fewer all are shown.
-    Hence 2 + log(n / 11) / log(11 / 4) passes at most: fewer than 31 K + 12.5 K log2 n words.
+    decide, each gets two bounds with their positions and the choice to continue (5), and sends its two positions
+    and at most 12 values (14): 19 words per pass. Such a pass over N values, spread evenly with both ends, leaves
+    hidden at most (N - 2) / 11 of them on either side of the rank and a step of (N + 9) / 11 to the next value
+    shown, so at most (4 N + 14) / 11 values remain for the next pass; and with 12 values or fewer all are shown.
+    Hence 2 + log(n / 11) / log(11 / 4) passes at most: fewer than 32 K + 13.1 K log2 n words.
     """
     passes = 1 if total <= SHOWN else 2 + max(0, math.floor(math.log(total / 11, 11 / 4)))
-    words = holders * (13 + 18 * passes)
-    assert words <= 31 * holders + 12.5 * holders * math.log2(total)
+    words = holders * (13 + 19 * passes)
+    assert words <= 32 * holders + 13.1 * holders * math.log2(total)
     return words, passes
 
 
@@ -149,7 +149,7 @@ def test_when_all_values_tie_any_of_them_may_be_below_but_exactly_as_many_as_ask
 def test_a_rank_that_agents_can_compute_costs_no_words():
     def words(known):
         team = Holding([1, 4], [2, 3])
-        collab_search(team.coordinator, [2, 2], 2, rank_is_known=known)
+        collab_search(team.coordinator, [2, 2], 2, then=Border, rank_is_known=known)
         return team.words
 
     assert words(known=False) - words(known=True) == 2  # one word per agent

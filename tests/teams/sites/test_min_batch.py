@@ -34,7 +34,7 @@ def sent(path):
         ((Prune(1, np.array([4, 2]), np.array([9, 12])),), 3),
         ((Prune(1, np.array([4, 2]), np.array([9, 9])),), 9),  # a stage without pulls of its own
         ((Deal(np.array([1, 2])),), None),
-        ((HandOver(live=True, used=3),), None),  # means that were sent before
+        ((HandOver(live=True),), None),  # means that were sent before
     ],
 )
 def test_the_smallest_batch_of_every_kind_of_request(messages, smallest):

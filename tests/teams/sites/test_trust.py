@@ -17,7 +17,7 @@ import collabtop as ct
 from collabtop.protocol.messages import Means, Reply
 from collabtop.teams.remote.envelope import SealedReply, seal_reply
 from collabtop.teams.sites.audit import Audit
-from collabtop.teams.sites.frames import Answer, Ask, Hello, Ready, Refused, Welcome, encode
+from collabtop.teams.sites.frames import VERSION, Answer, Ask, Hello, Ready, Refused, Welcome, encode
 from tests.support.peers import Peer
 from tests.support.thread_sites import ThreadSites
 from tests.support.untyped import untyped
@@ -103,7 +103,7 @@ def test_a_second_peer_with_the_same_name_is_rejected(waiting_run, certs):
         first.send_hello()
         first.send(Ready(1, (0,)))
         with Peer.of(waiting_run.port, certs, "site1") as second:
-            second.send(Hello(1, "", 99, 3, ""))
+            second.send(Hello(VERSION, "", 99, 3, ""))
             assert second.read() == Refused("here already")
 
 
@@ -119,9 +119,10 @@ def test_of_two_peers_with_the_same_name_the_first_to_be_ready_stays(waiting_run
 
 def test_a_wrong_run_id_a_wrong_version_and_different_arms_are_rejected(waiting_run, certs):
     for hello, why in (
-        (Hello(1, "feed" * 8, 1, 3, ""), "run"),
-        (Hello(2, "", 1, 3, ""), "version"),
-        (Hello(1, "", 1, 4, ""), "arms"),
+        (Hello(VERSION, "feed" * 8, 1, 3, ""), "run"),
+        (Hello(VERSION + 1, "", 1, 3, ""), "version"),
+        (Hello(VERSION - 1, "", 1, 3, ""), "version"),
+        (Hello(VERSION, "", 1, 4, ""), "arms"),
         (Ready(1, (0,)), "frame"),
     ):
         with Peer.of(waiting_run.port, certs, "site1") as peer:

@@ -127,8 +127,8 @@ def test_requests_for_other_agents_old_ones_and_empty_ones_are_rejected(state):
         ),
         ([(DEAL,), (PULL, BORDER, say.Cut(3)), (BORDER, say.Cut(1))], "not pulled since the last border"),
         ([(DEAL,), (PULL, BORDER, BORDER, say.Cut(3))], "not pulled since the last border"),
-        ([(DEAL,), (PULL, BORDER, say.Cut(3), say.HandOver(True, 1))], "a cut without an answer"),
-        ([(say.Prune(1, np.array([2]), np.array([3])),), (say.HandOver(True, 1),)], "never pulled"),
+        ([(DEAL,), (PULL, BORDER, say.Cut(3), say.HandOver(True))], "a cut without an answer"),
+        ([(say.Prune(1, np.array([2]), np.array([3])),), (say.HandOver(True),)], "never pulled"),
     ],
 )
 def test_a_request_out_of_order_is_rejected_before_the_agent_sees_it(questions, error):
@@ -155,7 +155,7 @@ def test_a_new_hand_and_a_pruned_hand_are_independent_of_the_last_hand():
     # Accepted arms of the old hand do not belong to the new one, and arms of a pruned hand are not held.
     pruned = agent.answer(asked(say.Prune(1, np.array([2]), np.array([3])), number=4)).answer
     assert len(pruned.arms) == 2
-    hand = agent.answer(asked(PULL, say.HandOver(True, 1), number=5)).answer
+    hand = agent.answer(asked(PULL, say.HandOver(True), number=5)).answer
     assert hand.arms.tolist() == ODD.tolist()
     assert len(hand.accepted) == 0
 
@@ -180,12 +180,12 @@ def changed(message, **fields):
         (say.Narrow(0.2, -1, 0.8, -1), say.Window(2, 2, np.empty(0)), 1, "a different number of pulls"),
         ((BORDER, say.Cut(4)), say.Accepted(3), 0, "more accepted arms than were settled"),
         ((BORDER, say.Cut(4)), say.Accepted(-1), 0, "count out of range"),
-        (say.HandOver(True, 7), changed(HAND, arms=ODD - 1), 0, "arms that the agent was not dealt"),
-        (say.HandOver(True, 7), changed(HAND, arms=np.full(6, 3)), 0, "arms that the agent was not dealt"),
-        (say.HandOver(True, 7), changed(HAND, arms=ODD[:5], means=np.ones(5)), 0, "a different number of arms"),
-        (say.HandOver(False, 7), HAND, 0, "a different number of arms than held"),
-        (say.HandOver(True, 7), changed(HAND, means=np.full(6, 1.5)), 0, r"outside \[0, 1\]"),
-        (say.HandOver(True, 7), changed(HAND, accepted=np.array([1]), accepted_means=np.ones(1)), 0, "accepted arms"),
+        (say.HandOver(True), changed(HAND, arms=ODD - 1), 0, "arms that the agent was not dealt"),
+        (say.HandOver(True), changed(HAND, arms=np.full(6, 3)), 0, "arms that the agent was not dealt"),
+        (say.HandOver(True), changed(HAND, arms=ODD[:5], means=np.ones(5)), 0, "a different number of arms"),
+        (say.HandOver(False), HAND, 0, "a different number of arms than held"),
+        (say.HandOver(True), changed(HAND, means=np.full(6, 1.5)), 0, r"outside \[0, 1\]"),
+        (say.HandOver(True), changed(HAND, accepted=np.array([1]), accepted_means=np.ones(1)), 0, "accepted arms"),
         (say.Narrow(0.2, -1, 0.8, -1), say.Window(0, 7, np.full(7, 0.5)), 0, "positions out of range"),
         (say.Narrow(0.2, -1, 0.8, -1), say.Window(0, 2, np.full(3, 0.5)), 0, "a different number of values"),
         (say.Narrow(0.2, -1, 0.8, -1), say.Window(0, 2, np.array([0.6, 0.5])), 0, "out of order"),

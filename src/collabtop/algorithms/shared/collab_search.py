@@ -32,15 +32,19 @@ class Selection(msgspec.Struct, frozen=True):
     """The value of that rank."""
     next: float
     """The value of the next rank."""
+    chosen_from: tuple[str, ...]
+    """What the message after the search was chosen from: the search might have needed another exchange instead."""
 
 
 def collab_search(
-    coordinator: Coordinator, held: Sequence[int], rank: int, *, rank_is_known: bool = False
+    coordinator: Coordinator, held: Sequence[int], rank: int, *, then: type[Message], rank_is_known: bool = False
 ) -> Selection:
     """Find the smallest `rank` of the sorted values that the agents hold, 1 <= rank < sum(held).
 
-    `held` is the number of values of each agent; agents without values are not asked. `rank_is_known` means that the
-    agents can compute the rank themselves, so that it is not counted as a word.
+    `held` is the number of values of each agent; agents without values are not asked. `then` is the message that
+    agents get after the search. Its kind tells them that the search is over, so it has to declare
+    `Selection.chosen_from`. `rank_is_known` means that the agents can compute the rank themselves, so that it is not
+    counted as a word.
     """
     total = sum(held)
     if not 1 <= rank < total:
@@ -51,8 +55,9 @@ def collab_search(
     starts, stops = [0] * len(holders), [held[agent] for agent in holders]
     positions = [sampling.around(rank, total, count) for count in stops]
     shown = _ShownValues(rank, starts, stops, positions, [answer.values for answer in answers.values()])
+    chosen_from = msg.kinds_of(msg.Narrow, then)
     while not shown.is_complete:
-        windows = coordinator.ask(dict(zip(holders, shown.narrower_windows(), strict=True)), msg.Window)
+        windows = coordinator.ask(dict(zip(holders, shown.narrower_windows(chosen_from), strict=True)), msg.Window)
         starts, stops = [w.start for w in windows.values()], [w.stop for w in windows.values()]
         positions = [sampling.between(start, stop) for start, stop in zip(starts, stops, strict=True)]
         shown = _ShownValues(rank, starts, stops, positions, [window.values for window in windows.values()])
@@ -60,7 +65,7 @@ def collab_search(
     below = [0] * len(held)
     for agent, cut in zip(holders, cuts, strict=True):
         below[agent] = cut
-    return Selection(below, last, next_value)
+    return Selection(below, last, next_value, chosen_from)
 
 
 class _ShownValues:
@@ -112,11 +117,11 @@ class _ShownValues:
             return int(self._at_most[self._high]) - self._up_to_low == self._high - self._low
         return self._up_to - self._up_to_low == len(self._value) - 1 - self._low
 
-    def narrower_windows(self) -> list[Message]:
+    def narrower_windows(self, chosen_from: tuple[str, ...]) -> list[Message]:
         """For each holder, the question for its values after the one at `low` and up to the one at `high`."""
         lows = self._bounds(self._low, -math.inf, self._starts)
         highs = self._bounds(self._high, math.inf, self._stops)
-        return [msg.Narrow(*low, *high) for low, high in zip(lows, highs, strict=True)]
+        return [msg.Narrow(*low, *high, chosen_from=chosen_from) for low, high in zip(lows, highs, strict=True)]
 
     def _bounds(self, index: int, open_end: float, window_ends: Ints) -> list[tuple[float, int]]:
         """The value shown at `index` as a bound for each holder, and where the holder's own equal values belong."""

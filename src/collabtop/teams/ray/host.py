@@ -33,6 +33,8 @@ class HostOptions(msgspec.Struct, frozen=True):
     """How many of its agents may pull at the same time, unless pulls are simulated."""
     reports: ReportOptions
     """What it reports besides replies."""
+    extension_module: str = ""
+    """The module that registers the agent extension of the algorithm, if it has one."""
 
 
 class AgentHost:
@@ -46,6 +48,8 @@ class AgentHost:
         add_folders(folders)  # before the arms arrive, which may need a module from there
         self._setup = msgspec.msgpack.decode(setup, type=Setup)
         self._options = msgspec.msgpack.decode(options, type=HostOptions)
+        if self._options.extension_module:
+            import_module(self._options.extension_module)
         self._members: dict[int, tuple[int, Agent]] = {}
         self._reports = ReportBuffer(self._options.reports)
         self._failing = threading.Event()

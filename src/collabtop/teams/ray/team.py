@@ -13,6 +13,7 @@ from collabtop._version import __version__
 from collabtop.arms import Arms
 from collabtop.coordination.team import Batch, Team
 from collabtop.errors import InputError
+from collabtop.protocol.extension import module_of
 from collabtop.protocol.ledger import TransportStats
 from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.setup import Setup
@@ -99,7 +100,7 @@ class RayTeam(Team):
         agents = setup.problem.agents
         self._n, self._history, self._stats = setup.problem.n, AgentHistory(agents), TransportStats()
         reports = ReportSink(recorder, agents, repeatable=arms.repeatable)
-        options = HostOptions(self._max_concurrent_pulls, reports.options)
+        options = HostOptions(self._max_concurrent_pulls, reports.options, module_of(setup.extension))
         cpus = self._resources.get("CPU", 0) * self._host_count(agents, nodes=1)
         cluster = self._exit_stack.enter_context(joined_cluster(self._address, cpus))
         count = self._host_count(agents, nodes=sum(node["Alive"] for node in cluster.ray.nodes()))

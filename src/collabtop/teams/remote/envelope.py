@@ -50,7 +50,7 @@ def seal_requests(requests: list[Request], epochs: Sequence[int] | Mapping[int, 
     >>> from collabtop.protocol.messages import PullHand
     >>> sealed = seal_requests([Request(0, 1, (PullHand(5),))], epochs=[3])
     >>> sealed[0].epoch, sealed[0].open()
-    (3, Request(agent=0, number=1, messages=(PullHand(times=5, free=()),)))
+    (3, Request(agent=0, number=1, messages=(PullHand(times=5),)))
     """
     encoded: dict[int, bytes] = {}
 

@@ -69,7 +69,8 @@ def readable(frame: FromSite) -> dict[str, Any]:
         return {"frame": type(frame).__name__, **msgspec.structs.asdict(frame)}
     sealed = frame.reply
     message = wire.decode(sealed.answer)
-    fields = {name: _plain(value) for name, value in msgspec.structs.asdict(message).items() if name != "free"}
+    fields = {name: _plain(value) for name, value in msgspec.structs.asdict(message).items()}
+    del fields["free"], fields["chosen_from"]  # an answer never has them
     envelope = {"agent": sealed.agent, "number": sealed.number, "pulls": sealed.pulls}
     return {"frame": "Answer", **envelope, "kind": kind_of(type(message)), **fields}
 

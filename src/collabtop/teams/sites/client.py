@@ -15,6 +15,7 @@ import grpc.aio
 
 from collabtop.arms import Arms
 from collabtop.errors import FileError, InputError, ProtocolError, PullError, SiteError
+from collabtop.protocol.extension import is_extension_name, registered_extensions
 from collabtop.protocol.messages import Reply, kind_of
 from collabtop.teams.remote.envelope import SealedRequest, seal_reply
 from collabtop.teams.sites import frames, tls
@@ -271,6 +272,15 @@ class SiteClient:
         numbers = set(welcome.agents)
         if not valid or not numbers or len(numbers) < len(welcome.agents) or max(numbers) >= problem.agents:
             return _declined("request", 0, "the coordinator offered an invalid run")
+        extension = welcome.setup.extension
+        if extension and extension not in registered_extensions():
+            if not is_extension_name(extension):
+                return _declined("request", 0, "the coordinator offered an invalid run")
+            why = (
+                f"the run needs the extension {extension!r}, which is not registered here: import its module before "
+                "joining (on the command line, in the module of --arms)"
+            )
+            return _declined("extension", 0, why)
         if self._min_batch > 1 or self._policy is not None:
             rehearsal = rehearse(welcome.setup, welcome.agents, min_batch=self._min_batch, halted=self._closed)
             smallest = rehearsal.smallest

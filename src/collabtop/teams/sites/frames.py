@@ -15,7 +15,8 @@ Done      coordinator     the run is over
 ========  ==============  ====================================================================
 
 Ids and fingerprints are 32 hexadecimal digits, so they are safe to print and to use in file names. The only free text,
-the algorithm's name and options in a `Welcome`, is looked up and never shown. So a peer decides neither what appears on
+the names of the algorithm and its extension and the options in a `Welcome`, is looked up, and shown only if it has the
+form of an extension's name. So a peer decides neither what appears on
 the other's screen nor where it writes.
 """
 
@@ -31,7 +32,7 @@ from collabtop.validation import wrong_value
 
 SERVICE, METHOD = "collabtop.Sites", "Join"
 """The gRPC method that a site calls."""
-VERSION = 1
+VERSION = 2
 
 RunId = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{32}\Z")]
 """A run's id. It names a file at the site and is printed there, so its form is restricted."""
@@ -42,7 +43,7 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 WhyRefused = Literal[
     "version", "name", "revoked", "run", "arms", "labels", "here already", "behind", "ahead", "frame", "answer", "lost"
 ]
-WhyDeclined = Literal["arms", "batch", "request", "policy", "plan", "budget"]
+WhyDeclined = Literal["arms", "batch", "request", "policy", "plan", "budget", "extension"]
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=True):

@@ -109,4 +109,5 @@ _WHY_DECLINED = {
     "policy": "its policy does not allow this run",
     "plan": "it received a question that does not follow from the announced algorithm and plan",
     "budget": "its budget for questions or pulls in all runs is used up",
+    "extension": "it does not have the extension of this algorithm: import the module that registers it at the site",
 }

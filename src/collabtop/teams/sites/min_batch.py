@@ -3,6 +3,7 @@
 import numpy as np
 
 from collabtop.errors import ProtocolError
+from collabtop.protocol.extension import extension_of
 from collabtop.protocol.messages import Prune, Pull, PullHand, PullOpen, Request
 
 
@@ -42,4 +43,6 @@ def smallest_batch(request: Request) -> int | None:
         elif isinstance(message, Prune):
             # Which arms survive a stage is decided by its pulls, so every stage counts, not only the last one.
             batches += np.diff(message.pulls, prepend=0).tolist()
+        elif (extension := extension_of(type(message))) is not None:
+            batches.append(extension.smallest_batch(message) or 0)
     return min((pulls for pulls in batches if pulls > 0), default=None)

@@ -15,7 +15,8 @@ from collabtop.errors import ProtocolError
 from collabtop.problem import Problem
 from collabtop.protocol import hashing, sampling, shuffling
 from collabtop.protocol import messages as msg
-from collabtop.protocol.messages import Ints, Message, Reals, Reply, Request
+from collabtop.protocol.extension import extension_of
+from collabtop.protocol.messages import Ints, Message, Reals, Reply, Request, kind_of
 from collabtop.teams.sites.sorted_values import SortedValues
 
 _MOST_COEFFICIENTS = 1_000
@@ -71,16 +72,23 @@ class PublicState:
         _need(request.number > self.last_request, "a request that was answered before")
         _need(0 < len(request.messages) <= 16, "a request with no messages or too many")
         *instructions, question = request.messages
-        _need(type(question) in _ANSWERS, "a request without a question")
+        _need(_answer_kind(type(question)) is not None, "a request without a question")
         # Only its answer tells how many arms a cut accepted, and every hand is checked against that number.
         _need(not any(isinstance(message, msg.Cut) for message in instructions), "a cut without an answer")
         trial = self._copy()
         for message in request.messages:
-            check = _QUESTIONS.get(type(message))
-            if check is None:
-                raise ProtocolError(f"{type(message).__name__} is not a request")
-            check(trial, message)
+            trial._add_request(message)
         _need(trial.total_pulls <= self._problem.horizon, "pulls beyond the horizon")
+
+    def _add_request(self, message: Message) -> None:
+        """Check a message to the agent, and update the state by it."""
+        check, extension = _QUESTIONS.get(type(message)), extension_of(type(message))
+        if check is not None:
+            check(self, message)
+        elif extension is not None:  # how many pulls it takes is known from the reply
+            extension.check(message, self._problem)
+        else:
+            raise ProtocolError(f"{kind_of(type(message))} is not a request")
 
     def _copy(self) -> "PublicState":
         twin = PublicState(self.agent, self._problem)
@@ -153,6 +161,9 @@ class PublicState:
     def _open_arms(self, message: msg.OpenArms) -> None:
         _need(0 <= message.count <= self._problem.n and message.times >= 0, "a count out of range")
 
+    def _time_used(self, message: msg.TimeUsed) -> None:
+        _need(0 <= message.time <= self._problem.horizon, "a time out of range")
+
     def _pull_open(self, message: msg.PullOpen) -> None:
         count = self._problem.n if self._open is None else self._open
         if message.survived is not None:
@@ -169,16 +180,19 @@ class PublicState:
         question, answer = request.messages[-1], reply.answer
         _need(reply.agent == self.agent == request.agent, "an answer for a different agent")
         _need(reply.number == request.number, "an answer to a different request")
-        _need(answer.free == (), "an answer that marks its numbers as free")
-        expected, check = _ANSWERS[type(question)]
+        _need(answer.free == answer.chosen_from == (), "an answer that marks its numbers as free")
+        expected = _answer_kind(type(question))
         _need(type(answer) is expected, f"{type(answer).__name__} is not an answer to {type(question).__name__}")
         after = self._copy()
         for message in request.messages[:-1]:
-            _QUESTIONS[type(message)](after, message)
+            after._add_request(message)
         held_before = after._held
-        _QUESTIONS[type(question)](after, question)
-        _need(reply.pulls == after.total_pulls - self.total_pulls, "a different number of pulls than requested")
-        check(after, question, answer)
+        after._add_request(question)
+        after._check_pulls(request, reply.pulls, after.total_pulls - self.total_pulls)
+        if (extension := extension_of(type(question))) is not None:
+            extension.check_answer(question, answer, self._problem)
+        else:
+            _ANSWERS[type(question)][1](after, question, answer)
         if isinstance(answer, msg.Accepted):
             _need(answer.count <= held_before - after._held, "more accepted arms than were settled")
             _need(answer.count <= after._top, "more accepted arms than are above the border")
@@ -186,6 +200,14 @@ class PublicState:
         vars(self).update(vars(after))
         self.last_request = request.number
         self.answers += 1
+
+    def _check_pulls(self, request: Request, made: int, requested: int) -> None:
+        """Check the pulls made for a request; for messages of extensions only the most is known."""
+        extended = [(extension_of(type(message)), message) for message in request.messages]
+        most = sum(kind.most_pulls(message, self._problem) for kind, message in extended if kind is not None)
+        _need(requested <= made <= requested + most, "a different number of pulls than requested")
+        self.total_pulls += made - requested
+        _need(made == requested or self.total_pulls <= self._problem.horizon, "pulls beyond the horizon")
 
     def _held_reply(self, question: msg.Deal, answer: msg.Held) -> None:
         _need(answer.size == self._held, "a different number of arms than dealt")
@@ -261,6 +283,14 @@ class PublicState:
         _need(_within(answer.packed.unpack(), 0, answer.steps), "a mean or value outside [0, 1]")
 
 
+def _answer_kind(question: type[Message]) -> type[Message] | None:
+    """The kind of the answer to a question; None if it has none."""
+    extension = extension_of(question)
+    if extension is not None:
+        return extension.messages[question]
+    return _ANSWERS[question][0] if question in _ANSWERS else None
+
+
 def _need(holds: bool, otherwise: str) -> None:
     if not holds:
         raise ProtocolError(otherwise)
@@ -295,6 +325,7 @@ _QUESTIONS: dict[type[Message], Callable[[PublicState, Any], None]] = {
     msg.Prune: PublicState._prune,
     msg.Pull: PublicState._pull,
     msg.OpenArms: PublicState._open_arms,
+    msg.TimeUsed: PublicState._time_used,
     msg.PullOpen: PublicState._pull_open,
 }
 
