@@ -46,7 +46,7 @@ def rows() -> list[str]:
     return lines
 
 
-_SAME = "frugal-top", "collab-top-iid", "kzz-balanced", "kzz"
+_SAME = "frugal-top", "paired-top", "collab-top-iid", "kzz-balanced", "kzz"
 _DIFFERENT = "frugal-top-noniid", "collab-top-noniid", "uniform"
 
 
