@@ -173,6 +173,7 @@ def test_the_bound_falls_with_the_horizon_and_stays_positive_because_of_the_deal
         (([0.5, 0.4], 2, 2, 100), "m is 2"),
         (([0.5, 0.4], 1, 0, 100), "agents is 0"),
         (([0.5, 0.4], 1, 1, 100, 2.0), "risk is 2.0"),
+        (([0.5, 0.4], 1, 1, 100, 0.1, 0), "round_trips is 0"),
     ],
 )
 def test_the_bound_refuses_bad_arguments(arguments, message):

@@ -48,6 +48,8 @@ def frugal_error_bound(
     whole_number("agents", agents, least=1)
     if not 0 < risk < 1:
         raise wrong_value("risk", risk, "a probability between 0 and 1 is needed")
+    if round_trips is not None:
+        whole_number("round_trips", round_trips, least=1)
     problem = Problem(n, m, agents, horizon)
     if problem.mirrored:
         values, problem = 1 - values, problem.inner
