@@ -13,6 +13,7 @@ import collabtop as ct
 from collabtop.algorithms.shared.frugal_bound import frugal_round_trips_bound, frugal_words_bound
 from collabtop.protocol import messages
 from collabtop.testing import ConstantArms, WireTeam
+from tests.support.frugal_simulation import first_errors
 
 
 def run(n=200, m=3, agents=5, horizon=4_000, seed=1, means=None, team=None, **options):
@@ -96,6 +97,47 @@ def test_a_smaller_risk_hands_over_more_arms():
     assert careless.ledger.words_by("kind")["Hand"] < careful.ledger.words_by("kind")["Hand"]
 
 
+@pytest.mark.parametrize("round_trips", [1, 2, 3, 4, 7, 100])
+@pytest.mark.parametrize(
+    ("n", "m", "agents"), [(200, 1, 5), (200, 8, 5), (64, 8, 10), (30, 2, 40), (9, 4, 1), (2, 1, 3)]
+)
+def test_a_run_takes_no_more_round_trips_than_allowed_and_finds_the_best_without_noise(n, m, agents, round_trips):
+    algorithm = ct.FrugalTop(round_trips=round_trips)
+    arms = ConstantArms(np.arange(n) / 1024)
+    horizon = algorithm.smallest_horizon(ct.Problem(n, m, agents, 1)) + 50
+    result = ct.identify(arms, m, agents=agents, horizon=horizon, algorithm=algorithm, seed=1)
+    assert result.round_trips <= round_trips
+    assert sorted(result.top_indices) == list(range(n - m, n))
+    assert result.words <= algorithm.most_words(ct.Problem(n, m, agents, horizon))
+    assert result.time <= horizon
+
+
+def test_with_one_round_trip_each_agent_names_the_best_of_its_arms():
+    team = WireTeam()
+    result = run(m=1, round_trips=1, team=team)
+    assert [type(message) for _, _, message in team.crossed] == [messages.Prune] * 5 + [messages.Hand] * 5
+    assert result.words == 5 + 2 * 5
+
+
+@pytest.mark.parametrize("round_trips", [0, -1, 2.5, "3", True])
+def test_round_trips_that_are_no_positive_whole_number_are_refused(round_trips):
+    with pytest.raises(ct.InputError, match="round_trips is"):
+        ct.FrugalTop(round_trips=round_trips)
+
+
+@pytest.mark.slow
+def test_every_further_round_trip_lowers_the_error():
+    means = np.sort(ct.datasets.movielens_like().means)[::-1]
+    problem, runs = ct.Problem(588, 1, 10, 12_000), 500
+    wrong = []
+    for round_trips in (1, 2, 4):
+        plan = ct.FrugalTop(round_trips=round_trips).plan(problem)
+        errors = first_errors(means, 1, 10, plan, runs, np.random.default_rng(round_trips))
+        wrong.append(int(np.count_nonzero(errors >= 0)))
+    # About 40, 12 and 4 are expected.
+    assert wrong[0] > wrong[1] > wrong[2]
+
+
 # The bound.
 
 
@@ -131,6 +173,7 @@ def test_the_bound_falls_with_the_horizon_and_stays_positive_because_of_the_deal
         (([0.5, 0.4], 2, 2, 100), "m is 2"),
         (([0.5, 0.4], 1, 0, 100), "agents is 0"),
         (([0.5, 0.4], 1, 1, 100, 2.0), "risk is 2.0"),
+        (([0.5, 0.4], 1, 1, 100, 0.1, 0), "round_trips is 0"),
     ],
 )
 def test_the_bound_refuses_bad_arguments(arguments, message):

@@ -27,6 +27,8 @@ def test_an_algorithm_and_its_options_are_passed_on(run, means):
     assert found["algorithm"] == "kzz-balanced"
     found = json.loads(run(*common, "--algorithm", "kzz", "--option", "balanced=no").stdout)
     assert found["algorithm"] == "kzz"
+    found = json.loads(run(*common, "--algorithm", "frugal-top", "--option", "round_trips=1").stdout)
+    assert (found["options"]["round_trips"], found["round_trips"]) == (1, 1)
 
 
 def test_a_non_iid_file_knows_its_agents(run, group_means):
@@ -59,6 +61,10 @@ def test_labels_in_square_brackets_are_shown_as_they_are(run, tmp_path):
         (["--algorithm", "kz"], "--algorithm is 'kz' (did you mean 'kzz'?)"),
         (["--algorithm", "sar"], "--agents is 3, but sar runs with 1 agent"),
         (["--algorithm", "kzz", "--option", "schedule=full"], "--option schedule is not an option of kzz"),
+        (
+            ["--algorithm", "frugal-top", "--option", "round_trips=few"],
+            "--option round_trips is 'few', but a whole number of at least 1 is needed",
+        ),
         (
             ["--algorithm", "kzz", "--option", "balanced=maybe"],
             "--option balanced is 'maybe', but true or false is needed",

@@ -16,8 +16,10 @@ _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 def read_options(algorithm: str, typed: Sequence[str]) -> dict[str, Any]:
     """Read NAME=VALUE pairs; each value gets the type of the option's default.
 
-    >>> read_options("kzz", ["balanced=true"])
-    {'balanced': True}
+    A whole number is read as one if the default is None.
+
+    >>> read_options("kzz", ["balanced=true"]), read_options("frugal-top", ["round_trips=3"])
+    ({'balanced': True}, {'round_trips': 3})
     """
     # An unknown algorithm or option is left to `identify`, whose error lists the known ones.
     defaults = algorithm_options(algorithm) if algorithm in available_algorithms() else {}
@@ -28,13 +30,15 @@ def read_options(algorithm: str, typed: Sequence[str]) -> dict[str, Any]:
             raise InputError(f"--option is {pair!r}, but NAME=VALUE is needed, such as schedule=full")
         if name in options:
             raise InputError(f"--option {name} is given twice")
-        options[name] = _value(name, text, defaults.get(name))
+        options[name] = _value(name, text, defaults.get(name, ""))
     return options
 
 
 def _value(name: str, text: str, default: Any) -> Any:
     if isinstance(default, bool):
         return _flag(name, text)
+    if default is None:
+        return int(text) if text.isdecimal() else text  # the algorithm's own error names the option
     if not isinstance(default, int | float):
         return text
     try:

@@ -70,9 +70,10 @@ class PlanRow(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """The algorithm, with its schedule if it has one."""
-        schedule = self.options.get("schedule")
-        return f"{self.algorithm}, {schedule}" if schedule else self.algorithm
+        """The algorithm, with its schedule or its number of round trips if it has one."""
+        schedule, round_trips = self.options.get("schedule"), self.options.get("round_trips")
+        detail = schedule or (f"{round_trips} trips" if round_trips else "")
+        return f"{self.algorithm}, {detail}" if detail else self.algorithm
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -171,7 +172,7 @@ def plan(
     >>> import collabtop as ct
     >>> bounds = ct.plan(n=64, m=1, agents=4, gap=0.2, simulate=False)
     >>> [(row.title, row.bound_horizon) for row in bounds.rows if row.bound_horizon]
-    [('frugal-top', 18636), ('collab-top-iid, paper', 4086875)]
+    [('frugal-top', 7700), ('collab-top-iid, paper', 4086875)]
     """
     arms, problem, instance = _instance(n, m, agents, gap, means)
     errors = _errors(error)

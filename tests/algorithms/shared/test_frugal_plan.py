@@ -36,9 +36,9 @@ def problems(draw: st.DrawFn) -> Problem:
     return Problem(n, m, agents, least + spare)
 
 
-def frugal_time(problem: Problem) -> int:
+def frugal_time(problem: Problem, round_trips: int | None = None) -> int:
     """The time that a plan takes, added up here once more."""
-    plan, time, before = frugal_plan(problem, RISK), 0, 0
+    plan, time, before = frugal_plan(problem, RISK, round_trips), 0, 0
     for size, pulls in zip(plan.local_sizes, plan.local_pulls, strict=False):
         time, before = time + size * (pulls - before), pulls
     for size, pulls in zip(plan.shared_sizes, plan.shared_pulls, strict=True):
@@ -109,15 +109,17 @@ def test_no_hand_holds_more_than_u_of_the_best_but_for_the_risk_and_u_is_no_larg
         assert agents * hypergeometric_tail(n, m, hand, most - 1) > risk * (1 - 1e-9)
 
 
-@given(m=st.integers(1, 10**6), size=st.integers(2, 10**6))
-def test_pulls_grow_the_faster_the_larger_m_is_and_the_fewer_arms_are_open(m, size):
+@given(m=st.one_of(st.integers(1, 9), st.integers(1, 10**6)), size=st.integers(2, 10**6))
+def test_pulls_grow_the_faster_the_fewer_arms_are_open_and_at_the_end_the_larger_m_is(m, size):
     def growth(size, m):
         return pulls_share(size, m) / pulls_share(2 * size, m)
 
+    assert growth(size, 1) == pytest.approx(2**0.92)
     assert growth(size, m) * (1 + 1e-9) >= 2**0.85
     assert growth(size, m) <= 2**1.5 * (1 + 1e-9)
-    assert growth(size, m) <= growth(size, m + 1) * (1 + 1e-9)
     assert growth(2 * size, m) <= growth(size, m) * (1 + 1e-9)
+    assert growth(2, m) <= growth(2, m + 1) * (1 + 1e-9)
+    assert growth(512, m) * (1 + 1e-9) >= growth(512, m + 1)
 
 
 @given(problem=problems())
@@ -125,3 +127,40 @@ def test_shared_sizes_add_up_to_what_the_proof_of_the_words_says(problem):
     first, *later = frugal_plan(problem, RISK).shared_sizes
     assert sum(later) <= 2.5 * first + len(later) / 2
     assert len(later) <= 8.5 + math.log(first / 24) / math.log(1.75) + 1e-9
+
+
+@given(problem=problems(), round_trips=st.one_of(st.integers(1, 5), st.integers(1, 400)))
+def test_a_plan_for_few_round_trips_takes_no_more_of_them_and_spends_the_horizon(problem, round_trips):
+    least = smallest_frugal_horizon(problem.n, problem.m, problem.agents, RISK, round_trips)
+    problem = problem.at_horizon(max(least, problem.horizon))
+    plan = frugal_plan(problem, RISK, round_trips)
+    assert len(plan.shared_sizes) == len(plan.shared_pulls) <= round_trips
+    assert plan.shared_sizes[0] > problem.m
+    assert all(before > after for before, after in pairwise(plan.shared_sizes))
+    assert all(before > after for before, after in pairwise(plan.local_sizes))
+    pulls = [*plan.local_pulls, *plan.shared_pulls]
+    assert pulls[0] >= 1
+    assert pulls == sorted(pulls)
+    time = frugal_time(problem, round_trips)
+    last = plan.local_sizes[-1] if len(plan.shared_sizes) == 1 and plan.local_pulls else plan.shared_sizes[-1]
+    assert time <= problem.horizon < time + last + 1
+
+
+@given(problem=problems(), round_trips=st.integers(1, 10))
+def test_a_hand_keeps_room_for_the_best_arms_that_it_may_hold_however_few_round_trips_there_are(problem, round_trips):
+    plan = frugal_plan(problem.at_horizon(10**7), RISK, round_trips)
+    most = most_in_a_hand(problem.n, problem.m, problem.agents, RISK)
+    assert not plan.local_pulls or plan.local_sizes[-1] >= most
+
+
+@given(problem=problems())
+def test_as_many_round_trips_as_usual_change_nothing(problem):
+    usual = frugal_plan(problem, RISK)
+    assert frugal_plan(problem, RISK, len(usual.shared_sizes)) == usual
+    assert frugal_plan(problem, RISK, 1_000) == usual
+
+
+def test_large_hands_shrink_in_large_steps_so_that_few_draws_are_needed():
+    plan = frugal_plan(Problem(n=10**6, m=1, agents=100, horizon=10**6), RISK)
+    draws = 100 * sum(plan.local_sizes) + sum(plan.shared_sizes)
+    assert draws < 3.5e6  # 13 million in steps of 8%

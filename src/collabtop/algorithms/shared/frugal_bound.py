@@ -1,7 +1,7 @@
 """Bounds on the error, the words and the round trips of frugal-top, computed from its plan (docs/frugal-top.md)."""
 
-import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,9 @@ from collabtop.stats import hypergeometric_tail
 from collabtop.validation import whole_number, wrong_value
 
 
-def frugal_error_bound(means: ArrayLike, m: int, agents: int, horizon: int, risk: float = 0.001) -> float:
+def frugal_error_bound(
+    means: ArrayLike, m: int, agents: int, horizon: int, risk: float = 0.001, round_trips: int | None = None
+) -> float:
     """The proven bound on the probability that frugal-top is wrong, at most 1.
 
     Args:
@@ -30,10 +32,11 @@ def frugal_error_bound(means: ArrayLike, m: int, agents: int, horizon: int, risk
         agents: number of agents (K).
         horizon: time steps per agent (T).
         risk: the option `risk` of frugal-top; the probability of an unlucky deal is part of the bound.
+        round_trips: the option `round_trips` of frugal-top.
 
     >>> means = [0.9] + [0.5] * 63
-    >>> [f"{frugal_error_bound(means, m=1, agents=4, horizon=horizon):.2g}" for horizon in (2_000, 4_000, 6_000)]
-    ['1', '0.05', '0.00041']
+    >>> [f"{frugal_error_bound(means, m=1, agents=4, horizon=horizon):.2g}" for horizon in (1_000, 2_000, 4_000)]
+    ['0.36', '0.0072', '7.5e-06']
     """
     values = as_means(means)
     if values.ndim != 1:
@@ -41,18 +44,61 @@ def frugal_error_bound(means: ArrayLike, m: int, agents: int, horizon: int, risk
             f"means has {values.ndim} dimensions, but the bound of frugal-top needs one mean per arm", argument="means"
         )
     n = len(values)
-    delta = np.sort(gaps(values, m))  # validates m
+    gaps(values, m)  # validates m
     whole_number("agents", agents, least=1)
     if not 0 < risk < 1:
         raise wrong_value("risk", risk, "a probability between 0 and 1 is needed")
+    if round_trips is not None:
+        whole_number("round_trips", round_trips, least=1)
     problem = Problem(n, m, agents, horizon)
     if problem.mirrored:
         values, problem = 1 - values, problem.inner
-    if horizon < smallest_frugal_horizon(n, problem.m, agents, risk) or not delta[0]:
+    if horizon < smallest_frugal_horizon(n, problem.m, agents, risk, round_trips):
         return 1.0
-    plan = frugal_plan(problem, risk)
-    shared = _shared_part(delta, problem.m, plan.shared_sizes, plan.shared_pulls)
-    return min(1.0, _local_part(values, problem, plan, risk) + shared)
+    return error_terms(values, problem, frugal_plan(problem, risk, round_trips), risk).bound
+
+
+class ErrorTerms(NamedTuple):
+    """The terms of the bound, each a bound on the probability of an event; a term can be above 1."""
+
+    deal: float
+    """(a): an agent is dealt more than u of the best arms."""
+    local: tuple[float, ...]
+    """(b): each local stage drops a best arm."""
+    shared: tuple[float, ...]
+    """(c): each shared round settles an arm wrongly."""
+
+    @property
+    def bound(self) -> float:
+        """The sum, at most 1."""
+        return min(1.0, self.deal + sum(self.local) + sum(self.shared))
+
+
+def error_terms(values: Reals, problem: Problem, plan: FrugalPlan, risk: float) -> ErrorTerms:
+    """The terms of the bound for any plan, for m <= n / 2; the time that the plan takes is not checked.
+
+    The plan below shares 2,000 arms, keeps 2 of them after 400 pulls and decides after one pull more. For its last
+    round, nothing is proved: any of 1,999 arms may be the one that is left.
+
+    >>> plan = FrugalPlan(local_sizes=(2_000,), local_pulls=(), shared_sizes=(2_000, 2), shared_pulls=(400, 401))
+    >>> means = np.array([0.6] + [0.5] * 1_999)
+    >>> terms = error_terms(means, Problem(n=2_000, m=1, agents=1, horizon=800_002), plan, risk=0.001)
+    >>> [round(term, 1) for term in terms.shared]
+    [18.3, 36.2]
+    """
+    instance = _Instance.of(values, problem.m)
+    shared = _shared_terms(instance, plan.shared_sizes, plan.shared_pulls)
+    if not plan.local_pulls:
+        return ErrorTerms(0.0, (), tuple(shared))
+    n, m, agents = problem.n, problem.m, problem.agents
+    most, hand = most_in_a_hand(n, m, agents, risk), plan.local_sizes[0]  # u, h
+    deal = agents * hypergeometric_tail(n, m, hand, most)
+    local = []
+    for pulls, keep in zip(plan.local_pulls, plan.local_sizes[1:], strict=True):
+        room = keep - most + 1  # a best arm is dropped only if so many others in its hand beat it
+        choices = {1, (room + 1) // 2}
+        local.append(min(_stage(instance, pulls, room, count, problem, hand) for count in choices))
+    return ErrorTerms(deal, tuple(local), tuple(shared))
 
 
 def frugal_noniid_error_bound(means: ArrayLike, m: int, agents: int, horizon: int, coarseness: float = 0.05) -> float:
@@ -66,23 +112,26 @@ def frugal_noniid_error_bound(means: ArrayLike, m: int, agents: int, horizon: in
         coarseness: the option `coarseness` of frugal-top-noniid.
 
     >>> means = [[0.9, 0.7], *[[0.3, 0.5]] * 15]
-    >>> [f"{frugal_noniid_error_bound(means, m=1, agents=2, horizon=horizon):.2g}" for horizon in (2_000, 8_000)]
-    ['0.75', '3e-08']
+    >>> [f"{frugal_noniid_error_bound(means, m=1, agents=2, horizon=horizon):.2g}" for horizon in (500, 2_000)]
+    ['0.026', '5.3e-08']
     """
-    delta = np.sort(gaps(means, m))  # validates means and m
-    n = len(delta)
+    n = len(gaps(means, m))  # validates means and m
     whole_number("agents", agents, least=1)
     if not 0 <= coarseness < 1:
         raise wrong_value("coarseness", coarseness, "a share of at least 0 and below 1 is needed")
-    problem = Problem(n, m, agents, horizon).inner
-    if horizon < smallest_noniid_horizon(n, problem.m) or not delta[0]:
+    problem = Problem(n, m, agents, horizon)
+    values = as_means(means)
+    values = values.mean(axis=1) if values.ndim == 2 else values
+    if problem.mirrored:
+        values, problem = 1 - values, problem.inner
+    if horizon < smallest_noniid_horizon(n, problem.m):
         return 1.0
     plan = noniid_plan(problem)
     pulls = [total * agents / (1 + coarseness) for total in plan.pulls]  # rounding makes them count less
-    return min(1.0, _shared_part(delta, problem.m, plan.sizes, pulls))
+    return min(1.0, sum(_shared_terms(_Instance.of(values, problem.m), plan.sizes, pulls)))
 
 
-def frugal_words_bound(problem: Problem, risk: float = 0.001) -> int:
+def frugal_words_bound(problem: Problem, risk: float = 0.001, round_trips: int | None = None) -> int:
     """The most words that frugal-top can take, for any arms.
 
     K for the seed, 2 per arm handed over, and in each round 2 per arm and pulling agent, where each agent shares at
@@ -91,67 +140,110 @@ def frugal_words_bound(problem: Problem, risk: float = 0.001) -> int:
     >>> frugal_words_bound(Problem(n=588, m=8, agents=10, horizon=30_000))
     834
     """
-    plan = frugal_plan(problem, risk)
+    plan = frugal_plan(problem, risk, round_trips)
     shared = sum(2 * (size + problem.agents - 1) for size in plan.shared_sizes[1:])
     if plan.local_pulls:
         return problem.agents + 2 * plan.shared_sizes[0] + shared
     return plan.shared_sizes[0] + problem.agents - 1 + shared
 
 
-def frugal_round_trips_bound(problem: Problem, risk: float = 0.001) -> int:
+def frugal_round_trips_bound(problem: Problem, risk: float = 0.001, round_trips: int | None = None) -> int:
     """The most round trips: one to deal, prune and hand over (or for the first shared round), and one per later round.
 
     >>> frugal_round_trips_bound(Problem(n=588, m=8, agents=10, horizon=30_000))
     11
     """
-    plan = frugal_plan(problem, risk)
-    return len(plan.shared_pulls)
+    return len(frugal_plan(problem, risk, round_trips).shared_pulls)
 
 
-def _local_part(values: Reals, problem: Problem, plan: FrugalPlan, risk: float) -> float:
-    """(a) and (b) of the proof: an unlucky deal, or a best arm that its agent drops."""
-    if not plan.local_pulls:
-        return 0.0
-    n, m, agents = problem.n, problem.m, problem.agents
-    most = most_in_a_hand(n, m, agents, risk)  # u
-    ranked = np.sort(values)[::-1]
-    distances = ranked[m - 1] - ranked[m:]  # d_b: the distances of the others from the m-th best, nearest first
-    hand = plan.local_sizes[0]  # h
-    bound = agents * hypergeometric_tail(n, m, hand, most)
-    for pulls, keep in zip(plan.local_pulls, plan.local_sizes[1:], strict=True):
-        bound += _stage(distances, pulls, keep - most, problem, hand)
-    return bound
+class _Instance(NamedTuple):
+    """What the bounds need to know about the arms: their gaps, the smallest first."""
+
+    best: Reals
+    """x_i, the gaps of the best m arms."""
+    others: Reals
+    """y_b, the gaps of the others."""
+
+    @classmethod
+    def of(cls, values: Reals, m: int) -> "_Instance":
+        ranked = np.sort(values)[::-1]
+        return cls((ranked[:m] - ranked[m])[::-1], ranked[m - 1] - ranked[m:])
+
+    @property
+    def border(self) -> float:
+        """beta, the smallest gap: that between the ranks m and m + 1."""
+        return float(self.others[0])
+
+    def pairs(self, pulls: float) -> tuple[Reals, Reals]:
+        """A factor per best arm and one per other arm: products bound P(the other beats the best) after `pulls`.
+
+        d^2 >= x^2 + y^2 - beta^2 for the difference d = x + y - beta of their means.
+        """
+        border = self.border
+        return np.exp(-pulls * (self.best**2 - border**2)), np.exp(-pulls * self.others**2)
 
 
-def _stage(distances: Reals, pulls: int, nearest: int, problem: Problem, hand: int) -> float:
-    """The probability that a local stage goes wrong, with the best choice of g.
+def _stage(instance: _Instance, pulls: int, room: int, count: int, problem: Problem, hand: int) -> float:
+    """The probability that a local stage drops a best arm, with the best choice of g.
 
-    Either a hand holds more than `nearest` of the g nearest others, a hypergeometric tail that grows with g; or an
-    other arm in the hand beats a best one, which is less likely the larger g is.
+    Either a hand holds more than room - `count` of the g nearest others, a hypergeometric tail that grows with g; or
+    at least `count` of the rest of the hand beat a best arm, which is less likely the larger g is.
     """
-    beats = np.append(np.cumsum(np.exp(-pulls * distances[::-1] ** 2))[::-1], 0.0)  # [g]: all but the g nearest
-    together = problem.m * (hand - 1) / (problem.n - 1)
+    best, others = instance.pairs(pulls)
+    beyond = np.append(np.cumsum(others[::-1])[::-1], 0.0)  # [g]: all but the g nearest
+    together = float(best.sum()) * (hand - 1) / (problem.n - 1) / count
+    hands = min(problem.m, problem.agents)  # that can hold a best arm
 
     def crowded(g: int) -> float:
-        return problem.agents * hypergeometric_tail(problem.n, g, hand, nearest)
+        return hands * hypergeometric_tail(problem.n, g, hand, room - count)
 
-    low, high = min(nearest, len(distances)), len(distances)  # the best g is about where the two terms are equal
+    low, high = min(room - count, len(others)), len(others)  # the best g is about where the two terms are equal
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if crowded(middle) < together * beats[middle] else (low, middle)
-    return min(crowded(g) + together * float(beats[g]) for g in (low, high))
+        low, high = (middle, high) if crowded(middle) < together * beyond[middle] else (low, middle)
+    return min(crowded(g) + together * float(beyond[g]) for g in (low, high))
 
 
-def _shared_part(delta: Reals, m: int, sizes: Sequence[int], totals: Sequence[float]) -> float:
-    """(c) of the proof: a shared round settles an arm wrongly; `totals` are the pulls of an arm by the end of each."""
-    bound = 0.0
-    for size, keep, pulls in zip(sizes, [*sizes[1:], 0], totals, strict=True):
-        gap = float(delta[keep])  # D_r: the smallest gap among the arms that must be settled
-        best = min(m, size // 2)  # q
-        pairs = best * (size - best)  # P_r
-        if keep == 0:
-            bound += pairs * math.exp(-pulls * gap**2)
-            continue
-        three_arms = pairs * ((size - 2) * math.exp(-pulls * gap**2 / 3) + math.exp(-pulls * gap**2))
-        bound += min(three_arms, 2 * size * math.exp(-pulls * gap**2 / 8))
-    return bound
+def _shared_terms(instance: _Instance, sizes: Sequence[int], totals: Sequence[float]) -> list[float]:
+    """(c) of the proof: each shared round settles an arm wrongly; `totals` are the pulls of an arm by the end of it."""
+    terms = []
+    for keep, pulls in zip([*sizes[1:], 0], totals, strict=True):
+        if len(instance.best) == 1:
+            terms.append(_best_dropped(instance, max(1, keep), pulls))
+        elif keep:
+            terms.append(_settled_wrongly(instance, keep, pulls))
+        else:
+            best, others = instance.pairs(pulls)
+            terms.append(float(best.sum() * others.sum()))
+    return terms
+
+
+def _best_dropped(instance: _Instance, beaten_by: int, pulls: float) -> float:
+    """(c1): for m = 1, at least `beaten_by` arms beat the best one; all but g of them are not among the g nearest."""
+    others = np.exp(-pulls * instance.others**2)
+    beyond = np.cumsum(others[::-1])[::-1][:beaten_by]  # [g]: all but the g nearest
+    return float(np.min(beyond / (beaten_by - np.arange(len(beyond)))))
+
+
+def _settled_wrongly(instance: _Instance, keep: int, pulls: float) -> float:
+    """(c2): at least keep + 1 - g arms, none of them one of the g with the smallest gaps, are out of order."""
+    best, others = instance.pairs(pulls)
+    distances = np.concatenate([instance.best, instance.others])
+    order = np.argsort(distances, kind="stable")
+    is_best = (np.arange(len(distances)) < len(best))[order]
+    border = instance.border
+
+    def far(weights: Reals, which: np.ndarray) -> Reals:  # [g]: the sum over those that are not among the g nearest
+        return np.asarray(np.cumsum(np.where(which, weights, 0.0)[::-1])[::-1][: keep + 1], np.float64)
+
+    factors = np.concatenate([best, others])[order]
+    sums = far(factors, is_best) * others.sum() + best.sum() * far(factors, ~is_best)
+    triples = np.exp(-pulls / 3 * (distances[order] + border) ** 2)
+    for inner, outer, which in (
+        (instance.best, instance.others, ~is_best),
+        (instance.others, instance.best, is_best),
+    ):
+        middle = np.exp(-pulls * 4 / 3 * (inner**2 - border**2)).sum()
+        side = np.exp(-pulls / 3 * ((outer + border) ** 2 - 4 * border**2)).sum()
+        sums += middle * side * far(triples, which)
+    return float(np.min(sums / (keep + 1 - np.arange(keep + 1))))

@@ -8,6 +8,7 @@ are many of them; each shared round costs a round trip, so there are few.
 import math
 from collections.abc import Callable
 from functools import lru_cache, partial
+from itertools import pairwise
 
 import msgspec
 import numpy as np
@@ -18,10 +19,12 @@ from collabtop.problem import Problem
 from collabtop.stats import hypergeometric
 
 # From one stage to the next, the number of open arms shrinks by about these factors.
-_LOCAL_SHRINK, _SHARED_SHRINK, _NONIID_SHRINK = 1.08, 1.75, 1.5
+_SHARED_SHRINK, _NONIID_SHRINK = 1.75, 1.5
+_LOCAL_SHRINK, _MOST_LOCAL_SHRINK = 1.08, 1.5  # small hands, large hands
 _BORDER_SHRINK, _BORDER_SIZE = 1.4, 24  # for m > 1, the last 24 arms go in smaller steps
-_SPARE_ARMS, _FEWEST_ARMS = 3, 7  # handed over by each agent
-_FIRST_POWER, _LAST_POWER, _MANY_ARMS = 0.85, 1.5, 512
+_SPARE_ARMS, _FEWEST_ARMS, _MOST_SPARE_IF_FEW_TRIPS = 3, 7, 3  # handed over by each agent
+_POWER, _NONIID_POWER = 0.92, 0.85  # for m = 1
+_FIRST_POWER, _LAST_POWER, _MANY_ARMS = 0.85, 1.5, 512  # for m >= 8
 
 
 class FrugalPlan(msgspec.Struct, frozen=True):
@@ -41,24 +44,26 @@ class FrugalPlan(msgspec.Struct, frozen=True):
     """
 
 
-def pulls_share(size: int, m: int) -> float:
+def pulls_share(size: float, m: int, power: float = _POWER) -> float:
     """Total pulls of an arm by the time `size` arms are open, up to a factor that is the same for all sizes.
 
-    The local exponent -d log(pulls) / d log(size) rises as the number of open arms falls: it is 0.85 while 512 or more
-    are open, and reaches 0.85 (m = 1) to 1.5 (m >= 8) at two, in even steps of log(size). While many arms are open,
-    many can be settled wrongly, on every instance. The last few arms lie around the border, and the larger m is, the
-    more closely ordered means are spaced there. A constant exponent suits only one of the two cases
-    (`benchmarks/frugal_standard.py` shows both).
+    The local exponent -d log(pulls) / d log(size) is `power` for m = 1. For m >= 8 it rises as the number of open arms
+    falls: it is 0.85 while 512 or more are open, and reaches 1.5 at two, in even steps of log(size). In between, both
+    ends move in even steps of log(m). While many arms are open, many can be settled wrongly, on every instance. The
+    last few arms lie around the border, and the larger m is, the more closely ordered means are spaced there. A
+    constant exponent suits only one of the two cases (`benchmarks/frugal_standard.py` shows both).
 
     >>> [round(pulls_share(size, m=1) / pulls_share(512, m=1), 1) for size in (512, 64, 8, 2)]
-    [1.0, 5.9, 34.3, 111.4]
+    [1.0, 6.8, 45.9, 164.3]
     >>> [round(pulls_share(size, m=8) / pulls_share(512, m=8), 1) for size in (512, 64, 8, 2)]
     [1.0, 7.5, 94.5, 675.6]
     """
-    last = min(_LAST_POWER, _FIRST_POWER + (_LAST_POWER - _FIRST_POWER) * math.log2(m) / 3)
+    several = min(1.0, math.log2(m) / 3)  # from 0 for m = 1 to 1 for m >= 8
+    first = power + (_FIRST_POWER - power) * several
+    last = power + (_LAST_POWER - power) * several
     halvings = math.log2(_MANY_ARMS / size)
-    rise = (last - _FIRST_POWER) / (2 * math.log2(_MANY_ARMS / 2))
-    return 2 ** (_FIRST_POWER * halvings + rise * max(0.0, halvings) ** 2)
+    rise = (last - first) / (2 * math.log2(_MANY_ARMS / 2))
+    return 2 ** (first * halvings + rise * max(0.0, halvings) ** 2)
 
 
 def most_in_a_hand(n: int, m: int, agents: int, risk: float) -> int:
@@ -75,26 +80,40 @@ def most_in_a_hand(n: int, m: int, agents: int, risk: float) -> int:
     return int(counts[np.argmax(tails > risk)])
 
 
-def arms_to_hand_over(problem: Problem, risk: float) -> int:
+def arms_to_hand_over(problem: Problem, risk: float, round_trips: int | None = None) -> int:
     """How many arms an agent hands over: twice the number of the best m that it may hold plus 3, and at least 7.
 
-    >>> arms_to_hand_over(Problem(n=588, m=8, agents=10, horizon=1), risk=0.001)
-    13
+    With few round trips it hands over fewer, since each shared round then has to settle most of the open arms: no more
+    than the best m that it may hold if there is only one, and one more for each further round trip, up to three.
+
+    >>> problem = Problem(n=588, m=8, agents=10, horizon=1)
+    >>> [arms_to_hand_over(problem, 0.001, round_trips) for round_trips in (1, 2, 3, None)]
+    [5, 6, 7, 13]
     """
-    return max(_FEWEST_ARMS, 2 * most_in_a_hand(problem.n, problem.m, problem.agents, risk) + _SPARE_ARMS)
+    most = most_in_a_hand(problem.n, problem.m, problem.agents, risk)
+    usual = max(_FEWEST_ARMS, 2 * most + _SPARE_ARMS)
+    if round_trips is None:
+        return usual
+    more_than_m = problem.m // problem.agents + 1  # from each agent, so that there is something left to decide
+    return min(usual, max(most + min(round_trips - 1, _MOST_SPARE_IF_FEW_TRIPS), more_than_m))
 
 
 @lru_cache(maxsize=256)
-def frugal_plan(problem: Problem, risk: float) -> FrugalPlan:
+def frugal_plan(problem: Problem, risk: float, round_trips: int | None = None) -> FrugalPlan:
     """The plan of `frugal-top`, which spends the whole horizon.
+
+    With `round_trips` it takes at most that many, and hands over fewer arms if that is fewer than usual.
 
     >>> plan = frugal_plan(Problem(n=588, m=1, agents=10, horizon=12_000), risk=0.001)
     >>> plan.local_sizes[0], plan.local_sizes[-1], plan.shared_sizes
     (59, 7, (70, 39, 21, 12, 7, 4, 2))
+    >>> plan = frugal_plan(Problem(n=588, m=1, agents=10, horizon=12_000), risk=0.001, round_trips=3)
+    >>> plan.local_sizes[-1], plan.shared_sizes
+    (3, (30, 10, 3))
     """
-    stages = _Stages(problem, risk)
+    stages = _Stages(problem, risk, round_trips)
     most = problem.pull_limit or problem.horizon * problem.agents  # all agents can pull the same arm
-    pulls = _spend(stages.open, problem.m, stages.time, problem.horizon, most)
+    pulls = _spend(stages.shares, stages.time, problem.horizon, most)
     # The time that rounding leaves over goes to the last round.
     spare = (problem.horizon - stages.time(pulls)) * problem.agents // stages.shared[-1]
     pulls[-1] = min(most, pulls[-1] + spare)
@@ -103,10 +122,10 @@ def frugal_plan(problem: Problem, risk: float) -> FrugalPlan:
 
 
 @lru_cache(maxsize=256)
-def smallest_frugal_horizon(n: int, m: int, agents: int, risk: float) -> int:
+def smallest_frugal_horizon(n: int, m: int, agents: int, risk: float, round_trips: int | None = None) -> int:
     """One pull per arm in the first stage, and the time that the later ones then take."""
-    stages = _Stages(Problem(n, m, agents, 1), risk)
-    return stages.time(_pulls(stages.open, m, scale=1))
+    stages = _Stages(Problem(n, m, agents, 1), risk, round_trips)
+    return stages.time(_pulls(stages.shares, scale=1))
 
 
 class NonIIDPlan(msgspec.Struct, frozen=True):
@@ -127,7 +146,7 @@ def noniid_plan(problem: Problem) -> NonIIDPlan:
     """
     sizes = noniid_sizes(problem.n)
     most = -(-problem.pull_limit // problem.agents) if problem.pull_limit else problem.horizon
-    pulls = _spend(sizes, problem.m, partial(_all_agents_time, sizes), problem.horizon, most)
+    pulls = _spend(_noniid_shares(sizes, problem.m), partial(_all_agents_time, sizes), problem.horizon, most)
     pulls[-1] = min(most, pulls[-1] + (problem.horizon - _all_agents_time(sizes, pulls)) // sizes[-1])
     return NonIIDPlan(*_without_idle(sizes, pulls))
 
@@ -144,7 +163,11 @@ def noniid_sizes(n: int) -> list[int]:
 def smallest_noniid_horizon(n: int, m: int) -> int:
     """One pull per arm by every agent in the first round, and the time that the later ones then take."""
     sizes = noniid_sizes(n)
-    return _all_agents_time(sizes, _pulls(sizes, m, scale=1))
+    return _all_agents_time(sizes, _pulls(_noniid_shares(sizes, m), scale=1))
+
+
+def _noniid_shares(sizes: list[int], m: int) -> list[float]:
+    return [pulls_share(size, m, _NONIID_POWER) for size in sizes]
 
 
 def _all_agents_time(sizes: list[int], pulls: list[int]) -> int:
@@ -154,16 +177,19 @@ def _all_agents_time(sizes: list[int], pulls: list[int]) -> int:
 class _Stages:
     """The sizes of the stages of `frugal-top`, and the time that given pulls take in them."""
 
-    def __init__(self, problem: Problem, risk: float) -> None:
+    def __init__(self, problem: Problem, risk: float, round_trips: int | None) -> None:
         self._agents = agents = problem.agents
         keep = arms_to_hand_over(problem, risk)
-        small, large = divmod(problem.n, agents)  # `large` agents hold one arm more than the others
-        handed_over = large * min(keep, small + 1) + (agents - large) * min(keep, small)
-        if handed_over > problem.n / 2:  # sharing all arms at once takes fewer words
-            keep, handed_over = problem.n, problem.n
-        self.local = _shrinking(-(-problem.n // agents), keep, _LOCAL_SHRINK)
-        self.shared = _shared_sizes(handed_over, problem.m)
-        self.open = [agents * size for size in self.local[:-1]] + self.shared
+        if _handed_over(problem, keep) > problem.n / 2:  # sharing all arms at once takes fewer words
+            keep = problem.n
+        self.shared = _shared_sizes(_handed_over(problem, keep), problem.m)
+        if round_trips is not None and round_trips < len(self.shared):
+            keep = arms_to_hand_over(problem, risk, round_trips)
+            self.shared = _even_sizes(_handed_over(problem, keep), round_trips)
+        self.local = _local_sizes(-(-problem.n // agents), keep)
+        # A local stage gets the pulls for the middle of its step, so that large steps take as much time as small ones.
+        middles = [agents * math.sqrt(size * after) for size, after in pairwise(self.local)]
+        self.shares = [pulls_share(size, problem.m) for size in [*middles, *self.shared]]
 
     def time(self, pulls: list[int]) -> int:
         """Time steps, from the total pulls at the end of each stage."""
@@ -171,23 +197,28 @@ class _Stages:
         alone = len(self.local) if len(self.local) > 1 else 0
         new = new_pulls(pulls)
         local = sum(size * more for size, more in zip(self.local, new[:alone], strict=False))
-        shared = zip(self.shared[-len(new[alone:]) :], new[alone:], strict=True)
+        shared = zip(self.shared[1:] if alone else self.shared, new[alone:], strict=True)
         return local + sum(balanced_time(size, more, self._agents) for size, more in shared)
 
 
-def _spend(sizes: list[int], m: int, time: Callable[[list[int]], int], horizon: int, most: int) -> list[int]:
-    """The most pulls in proportion to `pulls_share` that fit into the horizon; no arm gets more than `most`."""
+def _handed_over(problem: Problem, keep: int) -> int:
+    """The arms that all agents together hand over if each keeps at most `keep`."""
+    small, large = divmod(problem.n, problem.agents)  # `large` agents hold one arm more than the others
+    return large * min(keep, small + 1) + (problem.agents - large) * min(keep, small)
+
+
+def _spend(shares: list[float], time: Callable[[list[int]], int], horizon: int, most: int) -> list[int]:
+    """The most pulls in proportion to `shares` that fit into the horizon; no arm gets more than `most`."""
     low, high = 1.0, float(most + 1)
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if time(_pulls(sizes, m, middle, most)) <= horizon else (low, middle)
-    return _pulls(sizes, m, low, most)
+        low, high = (middle, high) if time(_pulls(shares, middle, most)) <= horizon else (low, middle)
+    return _pulls(shares, low, most)
 
 
-def _pulls(sizes: list[int], m: int, scale: float, most: int | None = None) -> list[int]:
+def _pulls(shares: list[float], scale: float, most: int | None = None) -> list[int]:
     """Total pulls of an arm at the end of each stage: `scale` in the first, never fewer than in the stage before."""
-    first = pulls_share(sizes[0], m)
-    pulls = [math.floor(scale * pulls_share(size, m) / first + 1e-9) for size in sizes]
+    pulls = [math.floor(scale * share / shares[0] + 1e-9) for share in shares]
     return pulls if most is None else [min(most, total) for total in pulls]
 
 
@@ -225,9 +256,25 @@ def _in_steps(start: int, end: int, steps: int) -> list[int]:
     return list(dict.fromkeys([start, *(max(end, round(start * ratio**step)) for step in range(1, steps + 1))]))
 
 
-def _shrinking(start: int, end: int, factor: float) -> list[int]:
-    """Sizes from `start` down to `end`, each smaller than the one before by about `factor`."""
+def _even_sizes(start: int, rounds: int) -> list[int]:
+    """Sizes of a given number of shared rounds: each divides the number of open arms by the same factor, down to 1.
+
+    >>> _even_sizes(70, 3), _even_sizes(70, 1)
+    ([70, 17, 4], [70])
+    """
+    return list(dict.fromkeys(max(2, round(start ** (1 - r / rounds))) for r in range(rounds)))
+
+
+def _local_sizes(start: int, end: int) -> list[int]:
+    """Sizes of the largest hand, from `start` down to `end`: in steps of 8% if it is small, of a third if it is large.
+
+    A stage takes a draw per arm, so most draws are made while hands are large. There, large steps cost no accuracy.
+
+    >>> _local_sizes(10_000, 7)[:5], _local_sizes(59, 7)[:5]
+    ([10000, 6666, 4444, 2962, 1974], [59, 51, 44, 38, 33])
+    """
     sizes = [start]
-    while sizes[-1] > end:
-        sizes.append(max(end, min(sizes[-1] - 1, int(sizes[-1] / factor))))
+    while (size := sizes[-1]) > end:
+        factor = min(_MOST_LOCAL_SHRINK, max(_LOCAL_SHRINK, 1 + math.sqrt(size) / 50))
+        sizes.append(max(end, min(size - 1, int(size / factor))))
     return sizes
