@@ -53,7 +53,7 @@ class Patients:
             self.outcomes[flipped] ^= 1
 
     def dataset(self, treatments=2):
-        return ct.DatasetArms(list(range(treatments)), list(range(len(self.outcomes))), self.score)
+        return ct.DatasetArms(list(range(treatments)), list(range(len(self.outcomes))), self.score, replace=True)
 
     def score(self, treatment, patient):
         return int(self.outcomes[patient])

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import collabtop as ct
 from collabtop.cli import app
 from collabtop.teams.sites import certificates
+from tests.support.peers import wait_for_port
 from tests.support.proxy import Proxy
 
 RUN: dict[str, Any] = {"m": 1, "agents": 1, "horizon": 300, "algorithm": "uniform", "seed": 1}
@@ -44,6 +45,7 @@ def connected(port, name):
     context = ssl.create_default_context(cafile=name.with_name("authority.pem"))
     context.load_cert_chain(name, name.with_suffix(".key"))
     context.set_alpn_protocols(["h2"])
+    wait_for_port(port)
     raw = socket.create_connection(("localhost", port), timeout=10)
     with context.wrap_socket(raw, server_hostname="localhost") as wrapped:
         return x509.load_der_x509_certificate(wrapped.getpeercert(binary_form=True)).serial_number
@@ -51,7 +53,7 @@ def connected(port, name):
 
 def start(folder, site="north", arms=ARMS, **settings):
     """A run with one site in a thread; returns the team, the run's thread and its outcome."""
-    team = ct.SitesTeam([site], listen="localhost:0", cert=folder / "coordinator.pem", wait=20, **settings)
+    team = ct.SitesTeam([site], listen="localhost:0", cert=folder / "coordinator.pem", wait=60, **settings)
     outcome: list[Any] = []
 
     def run():
@@ -94,14 +96,15 @@ def test_a_wrong_clock_is_reported_as_a_wrong_clock(folder, monkeypatch, shift, 
 def test_a_site_reports_the_dates_of_the_coordinators_certificate(folder, tmp_path, monkeypatch, shift, message):
     lines: list[str] = []
     team, thread, _ = start(folder)
+    connected(team.port, folder / "south.pem")  # the port is open
     with monkeypatch.context() as patch:  # the port uses renewed files at once
         patch.setattr(certificates, "_CLOCKS_DIFFER", timedelta(days=shift, seconds=2))
         ct.renew_certificates(folder, ["coordinator"], days=9 if shift else 1e-9)
     with pytest.raises(ct.SiteError, match="no coordinator"):
-        ct.join(f"localhost:{team.port}", ARMS, cert=folder / "north.pem", give_up=4, on_status=lines.append)
+        ct.join(f"localhost:{team.port}", ARMS, cert=folder / "north.pem", give_up=8, on_status=lines.append)
     assert any(message in line for line in lines)
     ct.renew_certificates(folder, ["coordinator"])
-    ct.join(f"localhost:{team.port}", ARMS, cert=folder / "north.pem", give_up=10)
+    ct.join(f"localhost:{team.port}", ARMS, cert=folder / "north.pem", give_up=30)
     thread.join(20)
 
 
