@@ -20,19 +20,28 @@ Z_95 = 1.959963984540054
 """Half-width of a two-sided 95% interval, in standard deviations of a normal distribution."""
 
 
-def wilson_interval(share: float, count: int, z: float = Z_95) -> tuple[float, float]:
+def wilson_interval(share: float, count: int, z: float = Z_95, population: int | None = None) -> tuple[float, float]:
     """The Wilson interval of a share of `count` trials, or of a mean of `count` rewards in [0, 1]; 95% by default.
 
-    For a given mean, 0/1 rewards have the largest variance, so the interval is valid for all rewards in [0, 1].
+    For a given mean, 0/1 rewards have the largest variance, so the interval is valid for all rewards in [0, 1]. If the
+    trials are drawn without replacement from a finite `population`, the interval is shorter, and a point if they are
+    all of it.
 
     >>> [round(end, 3) for end in wilson_interval(3 / 100, 100)]
     [0.01, 0.085]
+    >>> [round(end, 3) for end in wilson_interval(3 / 100, 100, population=150)]
+    [0.016, 0.056]
+    >>> wilson_interval(0.25, 100, population=100)
+    (0.25, 0.25)
     """
     if count < 1:
         raise wrong_value("count", count, "an interval needs at least 1 observation")
-    weight = z * z / count
+    if population is not None and count >= population:
+        return share, share
+    trials = count if population is None else count * (population - 1) / (population - count)
+    weight = z * z / trials
     centre = (share + weight / 2) / (1 + weight)
-    half = z / (1 + weight) * math.sqrt(max(0.0, share * (1 - share)) / count + weight / (4 * count))
+    half = z / (1 + weight) * math.sqrt(max(0.0, share * (1 - share)) / trials + weight / (4 * trials))
     return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
 
 

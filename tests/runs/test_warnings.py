@@ -69,3 +69,32 @@ def test_a_run_that_is_sure_has_no_doubts_and_one_that_is_not_says_what_is_open(
     lines = ct.identify(arms, 1, agents=1, confidence=0.9, max_horizon=500, seed=1).warnings
     assert lines[0] == "not sure: 2 of 3 arms are still open at the limit of 500"
     assert "standard errors" in lines[1]
+
+
+def scored(candidate, example):
+    return (example * 7 + candidate) % 100 < 50 + candidate
+
+
+def test_candidates_that_were_scored_on_all_examples_are_exact_and_not_warned_about():
+    arms = ct.DatasetArms(range(4), range(100), scored)
+    result = ct.identify(arms, 1, agents=2, horizon=1_000, seed=1)
+    assert result.top == ["3"]
+    assert result.exact == ["0", "1", "2", "3"]
+    assert result.warnings == ()  # the gap of .01 is certain
+    assert "exact" in str(result.table())
+
+
+def test_two_exact_candidates_that_tie_at_the_border_are_named():
+    arms = ct.DatasetArms(["left", "right"], range(10), lambda candidate, example: example % 2)
+    result = ct.identify(arms, 1, agents=1, horizon=100, seed=1)
+    assert [line.partition("(out)")[2] for line in result.warnings] == [" have the same mean over all 10 examples"]
+
+
+def test_the_fewer_examples_are_left_the_smaller_the_error_of_a_mean():
+    def standard_error(examples):
+        arms = ct.DatasetArms(range(2), range(examples), lambda candidate, example: (example + candidate) % 2)
+        result = ct.identify(arms, 1, agents=1, horizon=200, algorithm="uniform", seed=1)
+        return border(result.estimates, result.pull_limit).standard_error
+
+    few, many = standard_error(101), standard_error(100_000)
+    assert few < 0.2 * many

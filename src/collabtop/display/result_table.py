@@ -99,7 +99,7 @@ def _row(result: Result, estimate: Estimate, rank: int | None) -> TableRow:
     low, high = None, None
     if mean is not None and pulls is not None:
         # Failed pulls gave no reward, so they do not make the interval shorter.
-        low, high = wilson_interval(mean, max(1, pulls - failed))
+        low, high = wilson_interval(mean, max(1, pulls - failed), population=result.pull_limit)
     return TableRow(rank, arm, label, estimate.verdict, estimate.round, estimate.phase, mean, low, high, pulls, failed)
 
 
@@ -120,10 +120,16 @@ def _cells(row: TableRow, result: Result) -> list[str]:
         row.verdict,
         "inside an agent" if row.round is None else f"round {row.round}",
         "-" if row.mean is None else f"{row.mean:.4f}",
-        "-" if row.low is None else f"{row.low:.4f} to {row.high:.4f}",
+        _interval(row),
         "-" if row.pulls is None else f"{row.pulls:,}",
     ]
     return [*cells, f"{row.failed:,}"] if result.failures else cells
+
+
+def _interval(row: TableRow) -> str:
+    if row.low is None:
+        return "-"
+    return "exact" if row.low == row.high else f"{row.low:.4f} to {row.high:.4f}"
 
 
 def _left_out(count: int, what: str) -> str | None:

@@ -72,6 +72,8 @@ class Result:
         """The seed that repeats this run."""
         self.confidence = header.confidence
         """The probability with which the answer was to be right; None for a run to a horizon."""
+        self.pull_limit = header.pull_limit
+        """The most pulls of a candidate, after which its mean is exact: the number of examples. None: no limit."""
         self.labels = header.labels
         self.estimates = outcome.estimates
         """What the coordinator learnt about each arm."""
@@ -114,10 +116,16 @@ class Result:
         arms = sorted(self.estimates.guesses)
         return [self.labels[arm] for arm in arms] if self.labels else arms
 
+    @property
+    def exact(self) -> list[Any]:
+        """The arms (labels, if there are any) whose mean is exact, because they were scored on all examples."""
+        arms = [estimate.arm for estimate in self.estimates if estimate.pulls == (self.pull_limit or 0)]
+        return [self.labels[arm] for arm in arms] if self.labels else arms
+
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Reasons to doubt the answer: lost agents, and a horizon too short to separate the arms at the border."""
-        lines = horizon_warnings(self.estimates, self.horizon, self.labels, sure=self.sure)
+        lines = horizon_warnings(self.estimates, self.horizon, self.labels, sure=self.sure, population=self.pull_limit)
         return (self._loss_warning(), *lines) if self.lost else lines
 
     def _loss_warning(self) -> str:

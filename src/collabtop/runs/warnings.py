@@ -11,6 +11,7 @@ _LEAST = 1.0
 _ENOUGH = 3.0
 """Standard errors between two means: below the first their order is close to a coin toss, from the second on it is
 right 999 times in 1,000."""
+_NO_ERROR = 1e-12  # instead of 0, so that two exact means that differ are clear of each other
 
 
 class Border(NamedTuple):
@@ -25,11 +26,13 @@ class Border(NamedTuple):
     @property
     def clear_by(self) -> float:
         """The gap in standard errors."""
-        return self.gap / self.standard_error
+        return self.gap / max(self.standard_error, _NO_ERROR)
 
 
-def border(estimates: Estimates) -> Border | None:
+def border(estimates: Estimates, population: int | None = None) -> Border | None:
     """The weakest accepted arm, and the rejected arm that is hardest to separate from it; None if no means are known.
+
+    `population` is the number of examples if each is used once. Means over all of them have no error.
 
     >>> import collabtop as ct
     >>> run = ct.identify(ct.BernoulliArms([0.9, 0.5, 0.4]), m=1, agents=2, horizon=300, algorithm="uniform", seed=1)
@@ -43,13 +46,19 @@ def border(estimates: Estimates) -> Border | None:
         return None
     weakest = int(good_means.argmin())
     gaps = good_means[weakest] - bad_means
-    errors = np.sqrt(_variance(good_means, good_pulls)[weakest] + _variance(bad_means, bad_pulls))
-    hardest = int((gaps / errors).argmin())
+    good, bad = _variance(good_means, good_pulls, population), _variance(bad_means, bad_pulls, population)
+    errors = np.sqrt(good[weakest] + bad)
+    hardest = int((gaps / np.maximum(errors, _NO_ERROR)).argmin())
     return Border(int(accepted[weakest]), int(rejected[hardest]), float(gaps[hardest]), float(errors[hardest]))
 
 
 def horizon_warnings(
-    estimates: Estimates, horizon: int, labels: tuple[str, ...] | None, *, sure: bool | None = None
+    estimates: Estimates,
+    horizon: int,
+    labels: tuple[str, ...] | None,
+    *,
+    sure: bool | None = None,
+    population: int | None = None,
 ) -> tuple[str, ...]:
     """Warnings that the horizon was too short, with the numbers.
 
@@ -60,12 +69,15 @@ def horizon_warnings(
     """
     if sure:
         return ()
-    pair = border(estimates)
+    pair = border(estimates, population)
     lines = []
     if sure is False:
         still_open = len(estimates.guesses)
         lines.append(f"not sure: {still_open} of {len(estimates)} arms are still open at the limit of {horizon:,}")
-    if pair is not None and (pair.clear_by < _LEAST or sure is False):
+    if pair is not None and pair.standard_error == 0 and pair.gap == 0:
+        names = [labels[arm] if labels else f"arm {arm}" for arm in (pair.accepted, pair.rejected)]
+        lines.append(f"{names[0]} (in) and {names[1]} (out) have the same mean over all {population:,} examples")
+    elif pair is not None and (pair.clear_by < _LEAST or sure is False):
         lines.append(_describe(pair, horizon, labels, sure))
     return tuple(lines)
 
@@ -94,8 +106,9 @@ def _rounded(number: float) -> int:
     return int(float(f"{number:.2g}"))
 
 
-def _variance(means: Reals, pulls: Ints) -> Reals:
-    """An upper bound on the variance of a mean of rewards in [0, 1]."""
+def _variance(means: Reals, pulls: Ints, population: int | None) -> Reals:
+    """An upper bound on the variance of a mean of rewards in [0, 1]; smaller if they are drawn without replacement."""
     # With one success and one failure added, so that a mean of 0 or 1 does not have variance 0.
     shares = (means * pulls + 1) / (pulls + 2)
-    return np.asarray(shares * (1 - shares) / pulls, np.float64)
+    not_drawn = 1.0 if population is None else 1 - pulls / population
+    return np.asarray(shares * (1 - shares) / pulls * not_drawn, np.float64)

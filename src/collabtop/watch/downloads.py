@@ -28,7 +28,7 @@ def table_rows(run: WatchedRun) -> list[TableRow]:
         for arm in range(header.n):
             code = int(columns.verdicts[arm]) if columns else OPEN
             mean, pulls = (float(columns.means[arm]), int(columns.pulls[arm])) if columns else (float("nan"), 0)
-            low, high = wilson_interval(mean, pulls) if pulls > 0 else (None, None)
+            low, high = wilson_interval(mean, pulls, population=header.pull_limit) if pulls > 0 else (None, None)
             rows.append(
                 TableRow(
                     rank=ranks.get(arm),
