@@ -1,12 +1,18 @@
-"""Runs per second of each algorithm, and the ratio of a run's CPU time to drawing its samples in bulk with NumPy.
+"""Runs per second of each algorithm, made message by message and in batches, against drawing their samples with NumPy.
 
     python benchmarks/runs_per_second.py [--runs 100] [--seconds 3]
 
 Measures every available algorithm with each of its schedules, in CPU time of one process; a study makes this many runs
-per second and core. The baseline draws the samples of the run with one `binomial` call per round, over the live arms
-and, where every agent pulls every arm, over the agents. Algorithms for one agent get ten times the horizon, as if ten
-agents shared for free. Algorithms with a confidence (.95) run until they are sure or T is used up. kl-lucb, which
-decides after every second pull, runs on 16 easy arms.
+per second and core. Columns:
+
+- run: a run with messages; bulk: its samples with one `binomial` call per round, over the live arms and, where every
+  agent pulls every arm, over the agents.
+- batched: a run in a batch of 100 (`Algorithm.simulate`), which gives the answer only; sampling: the same `binomial`
+  calls as for bulk, but for 100 runs at once; draws: the calls that the batch made itself, repeated without anything
+  else. Of algorithms that draw in many local stages (frugal-top), only draws counts all samples.
+
+Algorithms for one agent get ten times the horizon, as if ten agents shared for free. Algorithms with a confidence (.95)
+run until they are sure or T is used up. kl-lucb, which decides after every second pull, runs on 16 easy arms.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -25,6 +32,7 @@ from collabtop.algorithms.registry import algorithm_options
 from collabtop.arms import SimulatedArms
 
 AGENTS = 10
+BATCH = 100
 SETTINGS = [(1, 30_000), (8, 600_000)]
 IID, MIXED = ct.datasets.movielens_like(), ct.datasets.movielens_like_groups()
 EASY = ct.BernoulliArms([0.9] + [0.5] * 15)
@@ -91,14 +99,70 @@ def seconds(line: Line, runs: int, most: float) -> tuple[float, float]:
     return float(np.median(run[1:])), float(np.median(bulk[1:]))
 
 
+class RecordedDraws(np.random.Generator):
+    """A generator that remembers the arguments of its binomial draws."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(np.random.PCG64(seed))
+        self.calls: list[tuple[Any, ...]] = []
+
+    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
+        """Draw, and remember the arguments."""
+        self.calls.append((n, p, size))
+        return super().binomial(n, p, size)
+
+
+def batched_seconds(line: Line, most: float) -> tuple[float, float, float] | None:
+    """CPU seconds per run in a batch, of sampling in bulk, and of the batch's own draws: the fastest of several."""
+    if not line.algorithm.batched:
+        return None
+    problem = ct.Problem(line.arms.n, line.m, line.agents, line.horizon)
+    result = ct.identify(line.arms, line.m, agents=line.agents, horizon=line.horizon, algorithm=line.algorithm, seed=0)
+    rounds = [(summary.pulls // line.arms.means[: summary.live].size, summary.live) for summary in result.rounds]
+    recorded, rng = RecordedDraws(0), np.random.default_rng(0)
+    line.algorithm.answers(problem, line.arms.means, BATCH, recorded)
+
+    def sample() -> None:
+        for pulls, live in rounds:
+            means = line.arms.means[:live]
+            rng.binomial(pulls, means, (BATCH, *means.shape))
+
+    def draw() -> None:
+        for call in recorded.calls:
+            rng.binomial(*call)
+
+    work = (lambda: line.algorithm.answers(problem, line.arms.means, BATCH, rng), sample, draw)
+    times: list[list[float]] = [[], [], []]
+    ends = time.process_time() + most
+    while len(times[0]) < 3 or time.process_time() < ends:
+        for kind, action in zip(times, work, strict=True):
+            began = time.process_time()
+            action()
+            kind.append(time.process_time() - began)
+    batched, sampling, draws = (min(kind) / BATCH for kind in times)
+    return batched, sampling, draws
+
+
+def batched_cells(line: Line, most: float) -> list[str]:
+    measured = batched_seconds(line, most)
+    if measured is None:
+        return ["-"] * 5
+    batched, sampling, draws = measured
+    milliseconds = [f"{value * 1e3:.3f}" for value in measured]
+    return [*milliseconds, f"{batched / sampling:.2f}", f"{batched / draws:.2f}"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=100, help="runs per line")
     parser.add_argument("--seconds", type=float, default=3.0, help="approximate limit on the time per line")
     arguments = parser.parse_args()
     table = Table()
-    for column in ("algorithm", "arms", "m", "K", "T", "runs per second", "run, ms", "bulk, ms", "ratio"):
-        table.add_column(column, justify="left" if column in ("arms", "algorithm") else "right")
+    columns = ("algorithm", "arms", "m", "K", "T", "runs per second", "run, ms", "bulk, ms", "run / bulk")
+    batched = ("batched, ms", "sampling, ms", "draws, ms", "batched / sampling", "batched / draws")
+    for column in (*columns, *batched):
+        left = column in ("arms", "algorithm")
+        table.add_column(column, justify="left" if left else "right", no_wrap=left)
     for line in lines():
         run, bulk = seconds(line, arguments.runs, arguments.seconds)
         table.add_row(
@@ -111,8 +175,9 @@ def main() -> None:
             f"{run * 1e3:.2f}",
             f"{bulk * 1e3:.2f}",
             f"{run / bulk:.1f}",
+            *batched_cells(line, arguments.seconds / 3),
         )
-    Console(width=110).print(table)
+    Console(width=170).print(table)
 
 
 if __name__ == "__main__":

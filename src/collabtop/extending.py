@@ -7,6 +7,7 @@ from collabtop.algorithms.base import Algorithm as Algorithm
 from collabtop.algorithms.shared.allocation import AllAgents as AllAgents
 from collabtop.algorithms.shared.allocation import pull_balanced as pull_balanced
 from collabtop.algorithms.shared.allocation import pull_in_turn as pull_in_turn
+from collabtop.algorithms.shared.batched_runs import BatchedRuns as BatchedRuns
 from collabtop.algorithms.shared.elimination import eliminate as eliminate
 from collabtop.algorithms.shared.elimination import settle as settle
 from collabtop.algorithms.shared.elimination import settle_rest as settle_rest

@@ -132,6 +132,20 @@ def misplaced(means: ArrayLike, answer: ArrayLike, tolerance: float = 0.0) -> ND
     return np.flatnonzero(wrong).astype(np.int64)
 
 
+def right_answers(means: ArrayLike, answers: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which of many answers are right: a row of flags per answer, one flag per arm.
+
+    >>> right_answers([0.7, 0.6, 0.6, 0.5], np.array([[1, 0, 1, 0], [0, 1, 1, 0]], bool))
+    array([ True, False])
+    """
+    values = as_means(means)
+    if values.ndim == 2:
+        values = values.mean(axis=1)
+    border = np.sort(values)[len(values) - int(np.count_nonzero(answers[0]))]
+    needed, allowed = values > border + _SAME_MEAN, values >= border - _SAME_MEAN
+    return np.asarray(answers[:, needed].all(axis=1) & ~answers[:, ~allowed].any(axis=1))
+
+
 def is_best(means: ArrayLike, answer: ArrayLike) -> bool:
     """Whether an answer is a set of best arms: the sorted means of its arms are those of the best m.
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from collabtop.problem import Problem
-from collabtop.protocol import ledger, wire
+from collabtop.protocol import ledger, rounding, wire
 from collabtop.protocol.agent import Agent
 from collabtop.protocol.messages import CoarseMeans, PullOpen, Request, arcsine_levels
 from collabtop.protocol.packing import Packed
-from collabtop.protocol.rounding import NoiseGauge, coarse_means
+from collabtop.protocol.rounding import NoiseGauge, coarse_counts, coarse_means, coarse_steps
 from collabtop.protocol.setup import Setup
 from collabtop.testing import ConstantArms, words_on_wire
 
@@ -152,3 +152,21 @@ def test_any_noise_and_coarseness_give_a_valid_message(noise, coarseness, times)
     assert isinstance(back, CoarseMeans)
     error = abs(back.means() - [0.3, 0.7]).max()
     assert error <= (math.pi / 2 / rounded.steps if rounded.arcsine else 0) + 1e-9
+
+
+@given(
+    times=st.integers(1, 10**7),
+    noise=st.one_of(st.none(), st.just(0.0), st.floats(1e-15, 1.0)),
+    coarseness=st.sampled_from([0.0, 0.01, 0.05, 0.5]),
+)
+def test_the_steps_of_many_agents_at_once_are_those_of_each(times, noise, coarseness):
+    [steps] = coarse_steps(times, np.array([np.nan if noise is None else noise]), coarseness)
+    assert steps == rounding._arcsine_steps(times, noise, coarseness)
+
+
+@given(st.integers(0, 5_000), st.integers(0, 2**31), st.sampled_from([np.nan, 0.0, 0.3, 1.0]))
+def test_counts_of_many_agents_are_rounded_like_those_of_each(successes, seed, noise):
+    sums = np.array([float(successes), 713.0])
+    one = coarse_means(sums, 5_000, None if np.isnan(noise) else noise, 0.05, np.random.default_rng(seed))
+    many = coarse_counts(sums[np.newaxis], 5_000, np.array([noise]), 0.05, np.random.default_rng(seed))
+    assert many[0] == pytest.approx(one.means() * 5_000)

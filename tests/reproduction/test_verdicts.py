@@ -98,7 +98,7 @@ def points(chances, rng, runs):
     """Points at horizons of 1,000 times the shape, with binomial counts of wrong answers."""
     wrong = rng.binomial(runs, chances)
     return [
-        PointSummary("arms", "kzz", "{}", 1, 10, round(1_000 * x), runs, int(w), w / runs, 0, 0, *[1.0] * 8)
+        PointSummary("arms", "kzz", "{}", 1, 10, round(1_000 * x), runs, int(w), w / runs, 0, 0, runs, *[1.0] * 8)
         for x, w in zip(SHAPE, wrong, strict=True)
     ]
 
@@ -132,7 +132,7 @@ def below(ratio):
 def words(means, agents, rng, runs):
     sample = rng.normal(means, 0.3 * np.array(means) / math.sqrt(runs))
     return [
-        PointSummary("arms", "kzz", "{}", 1, k, 100, runs, 0, 0, 0, 0, mean, 0.3 * true, *[1.0] * 6)
+        PointSummary("arms", "kzz", "{}", 1, k, 100, runs, 0, 0, 0, 0, runs, mean, 0.3 * true, *[1.0] * 6)
         for k, mean, true in zip(agents, sample, means, strict=True)
     ]
 

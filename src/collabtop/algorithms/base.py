@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from collabtop.arms.draws import coordinator_rng
 from collabtop.coordination.coordinator import Coordinator
-from collabtop.errors import ProtocolError
+from collabtop.errors import ProtocolError, SettingError
 from collabtop.problem import Problem
 from collabtop.protocol.extension import AgentExtension
-from collabtop.protocol.messages import Message
+from collabtop.protocol.messages import Flags, Message, Reals
 from collabtop.protocol.setup import Setup
 
 
@@ -70,6 +70,32 @@ class Algorithm(ABC):
         board.reject_rest()
         if board.accepted != problem.m:
             raise ProtocolError(f"{self.title} accepted {board.accepted} arms instead of {problem.m}")
+
+    def simulate(self, problem: Problem, means: Reals, runs: int, rng: np.random.Generator) -> Flags:
+        """The arms that many independent runs on Bernoulli arms would accept: one row per run, one flag per arm.
+
+        Optional: studies of errors take it instead of `run`, and `check_algorithm` tests that both have the same
+        distribution of answers. As in `run`, 0 < m <= n / 2. `means` has one mean per arm, or n x K if agents differ.
+        `collabtop.extending.BatchedRuns` has what an implementation needs.
+        """
+        raise SettingError(f"{self.title} has no batched simulation, so only its messages can be simulated")
+
+    @property
+    def batched(self) -> bool:
+        """Whether it implements `simulate`."""
+        return type(self).simulate is not Algorithm.simulate
+
+    def answers(self, problem: Problem, means: Reals, runs: int, rng: np.random.Generator) -> Flags:
+        """The answers of many independent runs, for any m: `simulate` on the mirrored problem if need be."""
+        inner = problem.inner
+        accepted = np.zeros((runs, problem.n), np.bool_)
+        if inner.m:
+            accepted = self.simulate(inner, 1 - means if problem.mirrored else means, runs, rng)
+        if accepted.shape != (runs, problem.n) or (accepted.sum(axis=1) != inner.m).any():
+            raise ProtocolError(
+                f"{self.title} did not accept exactly {inner.m} of {problem.n} arms in each of {runs} runs"
+            )
+        return ~accepted if problem.mirrored else accepted
 
     def smallest_horizon(self, problem: Problem) -> int:
         """The smallest horizon that suffices for these n, m and agents in every run."""

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import pull_balanced
+from collabtop.algorithms.shared.batched_runs import BatchedRuns
 from collabtop.algorithms.shared.collab_search import collab_search
 from collabtop.algorithms.shared.elimination import eliminate, settle_rest
 from collabtop.algorithms.shared.recovery import reclaim_hands, scheduled_pulls
@@ -18,7 +19,7 @@ from collabtop.problem import Problem, error_bound
 from collabtop.protocol import hashing
 from collabtop.protocol import messages as msg
 from collabtop.protocol.hashing import draw_coefficients
-from collabtop.protocol.messages import Ints, Message
+from collabtop.protocol.messages import Flags, Ints, Message, Reals
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,43 @@ class CollabTopIID(Algorithm):
             coordinator.begin_round("shared", live=len(live))
             live = global_elim(coordinator, schedule, r, live, problem.m, rng)  # I_{r+1}
             r += 1
+
+    def simulate(self, problem: Problem, means: Reals, runs: int, rng: np.random.Generator) -> Flags:
+        """Simulate the answers of many runs at once.
+
+        Local and shared rounds settle arms alike; only their pulls may differ. Each arm's agent is drawn independently,
+        while the hash of a run is (10 ln n)-wise independent.
+        """
+        schedule, batch = SCHEDULES[self.schedule](problem), BatchedRuns(problem, means, runs, rng)
+        dealing = _BatchDealing(problem, runs, rng) if not schedule.predetermined else None
+        for r, keep in enumerate(schedule.sizes[1:]):
+            batch.pull(dealing.pulls(schedule, r, batch) if dealing else schedule.shared(r))
+            batch.eliminate(keep)
+        return batch.answers
+
+
+class _BatchDealing:
+    """Which agent holds which arm in each run of a batch: a local round takes as long as its largest hand."""
+
+    def __init__(self, problem: Problem, runs: int, rng: np.random.Generator) -> None:
+        self._hands = np.arange(runs * problem.agents).reshape(runs, -1)  # a number for every hand of every run
+        self._holders = rng.integers(problem.agents, size=(runs, problem.n)) + self._hands[:, :1]
+        self._used, self._local = np.zeros(runs, np.int64), np.ones(runs, np.bool_)
+
+    def pulls(self, schedule: Schedule, r: int, batch: BatchedRuns) -> Ints:
+        """New pulls of the live arms in round r, one number per row of the batch."""
+        run = batch.runs
+        largest = np.ones(len(run), np.int64)
+        if self._local[run].any():
+            n = self._holders.shape[1]
+            holders = self._holders.take(batch.live + n * run[:, np.newaxis]) if r else self._holders
+            held = np.bincount(holders.ravel(), minlength=self._hands.size)[self._hands[run]]
+            largest = held.max(axis=1)
+            self._local[run] &= largest <= 2 * held.min(axis=1)  # `balanced`
+        schedule.used = self._used[run]
+        pulls = schedule.mixed(r, largest, self._local[run])
+        self._used[run] = schedule.used
+        return pulls
 
 
 def balanced(hands: list[int]) -> bool:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import AllAgents
+from collabtop.algorithms.shared.batched_runs import BatchedRuns
 from collabtop.algorithms.shared.elimination import eliminate
 from collabtop.algorithms.shared.schedules import (
     ScheduleName,
@@ -21,6 +22,7 @@ from collabtop.algorithms.shared.schedules import (
 )
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.problem import Problem, error_bound
+from collabtop.protocol.messages import Flags, Reals
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,14 @@ class CollabTopNonIID(Algorithm):
             board.add(live, *agents.pull(live, pulls[r], all_live=r == 0))
             live = eliminate(board, live, problem.m, sizes[r + 1], r, "shared", rng)  # I_{r+1}
             r += 1
+
+    def simulate(self, problem: Problem, means: Reals, runs: int, rng: np.random.Generator) -> Flags:
+        """Simulate the answers of many runs at once."""
+        batch = BatchedRuns(problem, means, runs, rng)
+        for pulls, keep in zip(self.pulls(problem), halving(problem.n)[1:], strict=False):
+            batch.pull_by_all(pulls)
+            batch.eliminate(keep)
+        return batch.answers
 
 
 def _equal_spending(sizes: list[int], horizon: int) -> list[int]:

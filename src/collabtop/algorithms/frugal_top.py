@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import pull_balanced
+from collabtop.algorithms.shared.batched_runs import BatchedRuns
 from collabtop.algorithms.shared.elimination import eliminate
 from collabtop.algorithms.shared.frugal_bound import frugal_error_bound, frugal_round_trips_bound, frugal_words_bound
 from collabtop.algorithms.shared.frugal_plan import FrugalPlan, frugal_plan, smallest_frugal_horizon
@@ -16,7 +17,7 @@ from collabtop.algorithms.shared.schedules import new_pulls
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.problem import Problem
 from collabtop.protocol import shuffling
-from collabtop.protocol.messages import Hand, Ints, Prune
+from collabtop.protocol.messages import Flags, Hand, Ints, Prune, Reals
 from collabtop.validation import real_number, whole_number, wrong_value
 
 
@@ -101,6 +102,18 @@ class FrugalTop(Algorithm):
             live = eliminate(board, live, problem.m, sizes[r + 1], r, phase, rng)  # I_{r+1}
             r += 1
 
+    def simulate(self, problem: Problem, means: Reals, runs: int, rng: np.random.Generator) -> Flags:
+        """Simulate the answers of many runs at once; who pulls an arm in a shared round makes no difference to them."""
+        plan = self.plan(problem)
+        batch = BatchedRuns(problem, means, runs, rng)
+        for r, (pulls, keep) in enumerate(zip(new_pulls(plan.shared_pulls), [*plan.shared_sizes[1:], 0], strict=True)):
+            if r == 0 and plan.local_pulls:
+                prune_batch(batch, problem.agents, plan)
+            else:
+                batch.pull(pulls)
+            batch.eliminate(keep)
+        return batch.answers
+
 
 def prune(coordinator: Coordinator, n: int, plan: FrugalPlan, rng: np.random.Generator) -> Ints:
     """Agents prune their hands, pull the arms left for the first comparison, and hand them over; returns the arms."""
@@ -115,3 +128,21 @@ def prune(coordinator: Coordinator, n: int, plan: FrugalPlan, rng: np.random.Gen
         coordinator, total, lambda agent: shuffling.hand(question.seed, n, coordinator.agents, agent)
     )
     return np.concatenate([*(hand.arms for hand in hands.values()), reopened])
+
+
+def prune_batch(batch: BatchedRuns, agents: int, plan: FrugalPlan) -> None:
+    """Prune the hands of many runs at once, as `Agent` does: hands are in random order, the first of equals stays."""
+    runs, n = batch.live.shape
+    missing = -n % agents  # the last hands have one arm fewer; an arm that does not exist takes its place
+    dealt = np.pad(batch.rng.permuted(batch.live, axis=1), ((0, 0), (0, missing)), constant_values=n)
+    hands = dealt.reshape(runs, -1, agents).transpose(0, 2, 1).reshape(runs * agents, -1)
+    means = np.append(batch.means, 0.0)
+    sums, pulls_before = np.zeros_like(hands), 0
+    for size, pulls in zip([*plan.local_sizes[1:], 0], [*plan.local_pulls, plan.shared_pulls[0]], strict=True):
+        sums = sums + batch.rng.binomial(pulls - pulls_before, means[hands])
+        pulls_before, width = pulls, hands.shape[1]
+        if 0 < size < width:
+            keys = (sums + (hands < n)) * width - np.arange(width)  # no two are equal
+            best = keys >= np.partition(keys, width - size, axis=1)[:, width - size, np.newaxis]
+            hands, sums = hands[best].reshape(-1, size), sums[best].reshape(-1, size)
+    batch.live, batch.sums = hands.reshape(runs, -1), sums.reshape(runs, -1).astype(np.float64)

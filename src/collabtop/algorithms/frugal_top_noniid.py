@@ -8,13 +8,16 @@ from numpy.typing import ArrayLike
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import AllAgents
+from collabtop.algorithms.shared.batched_runs import BatchedRuns
 from collabtop.algorithms.shared.elimination import eliminate
 from collabtop.algorithms.shared.frugal_bound import frugal_noniid_error_bound
 from collabtop.algorithms.shared.frugal_plan import noniid_plan, noniid_sizes, smallest_noniid_horizon
 from collabtop.algorithms.shared.schedules import new_pulls
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.problem import Problem
-from collabtop.protocol.messages import Flags
+from collabtop.protocol.messages import Flags, Reals
+from collabtop.protocol.rounding import coarse_counts
+from collabtop.protocol.ties import AMPLITUDE
 from collabtop.validation import real_number, wrong_value
 
 
@@ -77,3 +80,25 @@ class FrugalTopNonIID(Algorithm):
             still_live = eliminate(board, live, problem.m, sizes[r + 1], r, "shared", rng)  # I_{r+1}
             survived = np.isin(live, still_live, assume_unique=True)
             r, live = r + 1, still_live
+
+    def simulate(self, problem: Problem, means: Reals, runs: int, rng: np.random.Generator) -> Flags:
+        """Simulate the answers of many runs at once."""
+        plan = noniid_plan(problem)
+        batch = BatchedRuns(problem, means, runs, rng)
+        gauge = np.zeros((2, problem.agents, runs * problem.n))  # as in `NoiseGauge`: variances and their limits
+        for total, times, keep in zip(plan.pulls, new_pulls(plan.pulls), [*plan.sizes[1:], 0], strict=True):
+            half, arms = times // 2, batch.live + problem.n * batch.runs[:, np.newaxis]
+            for agent in range(problem.agents):
+                sums = batch.successes(times - half, agent)
+                if half:
+                    second_sums = batch.successes(half, agent)
+                    differences = sums / (times - half) - second_sums / half
+                    sums = sums + second_sums
+                    gauge[0, agent, arms] += differences**2 / (1 / (times - half) + 1 / half)
+                    gauge[1, agent, arms] += sums * (times - sums) / times**2
+                variances, limits = gauge[:, agent].take(arms, axis=1).sum(axis=2)
+                noise = np.minimum(1.0, variances / np.maximum(limits, 1e-300))  # 0 without any noise, or estimate
+                batch.sums = batch.sums + coarse_counts(sums, times, noise, self.coarseness, rng)
+            batch.perturbation = AMPLITUDE * total * problem.agents
+            batch.eliminate(keep)
+        return batch.answers

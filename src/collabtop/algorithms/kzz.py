@@ -8,10 +8,12 @@ import numpy as np
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import balanced_time, pull_balanced, pull_in_turn
+from collabtop.algorithms.shared.batched_runs import BatchedRuns
 from collabtop.algorithms.shared.elimination import eliminate
 from collabtop.algorithms.shared.schedules import capped, decisive, halving
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.problem import Problem
+from collabtop.protocol.messages import Flags, Reals
 from collabtop.validation import wrong_value
 
 
@@ -84,6 +86,14 @@ class KZZ(Algorithm):
             board.add(live, *pull(coordinator, live, pulls[r], all_live=r == 0))
             live = eliminate(board, live, problem.m, sizes[r + 1], r, "shared", rng)  # I_{r+1}
             r += 1
+
+    def simulate(self, problem: Problem, means: Reals, runs: int, rng: np.random.Generator) -> Flags:
+        """Simulate the answers of many runs at once; who pulls an arm makes no difference to them."""
+        batch, pulls = BatchedRuns(problem, means, runs, rng), _pulls(problem, largest_alpha(problem))
+        for new, keep in zip(pulls, sizes_of(problem.n)[1:], strict=True):
+            batch.pull(new)
+            batch.eliminate(keep)
+        return batch.answers
 
 
 def sizes_of(n: int) -> list[int]:

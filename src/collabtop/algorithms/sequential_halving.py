@@ -8,11 +8,13 @@ import numpy as np
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.sar import one_agent_only
 from collabtop.algorithms.shared.allocation import AllAgents
+from collabtop.algorithms.shared.batched_runs import BatchedRuns
 from collabtop.algorithms.shared.elimination import smallest
 from collabtop.algorithms.shared.schedules import capped, stretched
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import SettingError
 from collabtop.problem import Problem
+from collabtop.protocol.messages import Flags, Reals
 from collabtop.protocol.ties import perturbed
 
 
@@ -70,6 +72,15 @@ class SequentialHalving(Algorithm):
             board.reject(live[worse], r, "shared")
             live = live[~worse]
         board.accept(live, problem.rounds - 1, "shared")
+
+    def simulate(self, problem: Problem, means: Reals, runs: int, rng: np.random.Generator) -> Flags:
+        """Simulate the answers of many runs at once."""
+        batch = BatchedRuns(problem, means, runs, rng)
+        for size, times in zip(_sizes(problem), _pulls(problem), strict=True):
+            batch.sums = np.zeros_like(batch.sums)
+            batch.pull_by_all(times)
+            batch.keep_best(size - size // 2)
+        return batch.answers
 
 
 def _pulls(problem: Problem) -> list[int]:

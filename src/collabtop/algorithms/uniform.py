@@ -7,10 +7,12 @@ import numpy as np
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import AllAgents
+from collabtop.algorithms.shared.batched_runs import BatchedRuns
 from collabtop.algorithms.shared.elimination import eliminate
 from collabtop.algorithms.shared.schedules import capped
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.problem import Problem
+from collabtop.protocol.messages import Flags, Reals
 
 
 @dataclass(frozen=True)
@@ -52,3 +54,10 @@ class Uniform(Algorithm):
         coordinator.begin_round("shared", live=problem.n)
         board.add(arms, *AllAgents(coordinator).pull(arms, times, all_live=True))
         eliminate(board, arms, problem.m, keep=0, round=0, phase="shared", rng=rng)
+
+    def simulate(self, problem: Problem, means: Reals, runs: int, rng: np.random.Generator) -> Flags:
+        """Simulate the answers of many runs at once."""
+        batch = BatchedRuns(problem, means, runs, rng)
+        batch.pull_by_all(problem.horizon // problem.n)
+        batch.eliminate(keep=0)
+        return batch.answers

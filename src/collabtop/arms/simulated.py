@@ -28,6 +28,8 @@ class SimulatedArms(Arms):
     """Arms with known means; NumPy accepts them in place of the array of means."""
 
     repeatable: ClassVar[bool] = True
+    bernoulli: ClassVar[bool] = False
+    """Whether rewards are 0 or 1, so that sums of rewards are binomial."""
 
     def __init__(
         self, means: Reals, labels: Sequence[str] | None, *, dimensions: int, agents: int | None = None
@@ -68,6 +70,8 @@ class BernoulliArms(SimulatedArms):
     (2, 'good')
     """
 
+    bernoulli: ClassVar[bool] = True
+
     def __init__(self, means: ArrayLike, *, labels: Sequence[str] | None = None) -> None:
         super().__init__(as_means(means).copy(), labels, dimensions=1)
 
@@ -84,6 +88,8 @@ class HeterogeneousArms(SimulatedArms):
     >>> HeterogeneousArms([[0.9, 0.7], [0.5, 0.6]]).agents
     2
     """
+
+    bernoulli: ClassVar[bool] = True
 
     def __init__(self, local_means: ArrayLike, *, labels: Sequence[str] | None = None) -> None:
         table = as_means(local_means, "local_means").copy(order="F")  # an agent reads only its own column

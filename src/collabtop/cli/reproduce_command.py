@@ -20,7 +20,7 @@ reproduce_examples = examples(
     "collabtop reproduce --movielens ml-25m.zip",
 )
 
-_QUICK_RUNS, _RUNS = 12, 100
+_QUICK_RUNS, _RUNS = 100, 1_000
 _COLOURS = {"supported": "green", "not contradicted": "green", "contradicted": "red", "undecided": "yellow"}
 
 
@@ -29,12 +29,17 @@ def reproduce(
         Path, typer.Option(metavar="DIR", help="The folder for the report, its figures and the studies.")
     ] = Path("reproduction"),
     runs: Annotated[
-        int | None, typer.Option(min=2, help=f"Runs per point; default: {_RUNS}, or {_QUICK_RUNS} with --quick.")
+        int | None,
+        typer.Option(
+            min=2, help=f"Runs per IID point (a fifth for non-IID); default: {_RUNS}, or {_QUICK_RUNS} with --quick."
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer points and runs: a fraction of the time.")] = False,
     deep: Annotated[
         bool,
-        typer.Option("--deep", help="Also measure what 100 runs cannot decide: horizons for error .01, growth with n."),
+        typer.Option(
+            "--deep", help="Also measure what these runs cannot decide: horizons for error .01, growth with n."
+        ),
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="A different seed makes different runs.")] = 0,
     jobs: Annotated[int | None, typer.Option(min=1, help="Number of processes; default: all cores.")] = None,

@@ -1,6 +1,7 @@
 """The points of a study as a table for the terminal."""
 
 import json
+import math
 from collections.abc import Sequence
 
 from rich.box import SIMPLE_HEAD
@@ -35,11 +36,13 @@ def points_table(points: Sequence[PointSummary]) -> Table:
             f"{point.runs:,}",
             f"{point.error:.3f}",
             f"{point.error_low:.3f}-{point.error_high:.3f}",
-            f"{point.words_mean:,.0f}",
-            f"{point.round_trips_mean:,.0f}",
-            f"{point.time_mean:,.0f}",
+            *(_mean(cost) for cost in (point.words_mean, point.round_trips_mean, point.time_mean)),
         )
     return table
+
+
+def _mean(cost: float) -> str:
+    return "-" if math.isnan(cost) else f"{cost:,.0f}"
 
 
 def _names(points: Sequence[PointSummary]) -> list[str]:

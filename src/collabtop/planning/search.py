@@ -14,15 +14,15 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.arms import SimulatedArms
 from collabtop.problem import Problem, complexity
 from collabtop.runs.spec import DEFAULT_MAX_HORIZON
-from collabtop.stats import NotReached, fit_crossing
-from collabtop.studies.grid import Study
+from collabtop.stats import Crossing, NotReached, fit_crossing
+from collabtop.studies.grid import Engine, Study
 from collabtop.studies.table import PointSummary, StudyTable
 
 _BRACKET_RUNS = 60
 _DOUBLINGS = 24
 _POINTS = 4
 _AROUND = (0.85, 1.15)
-_STOPPING_RUNS = 20
+_STOPPING_RUNS = _COST_RUNS = 20
 _INFORMATIVE = 0.35  # above this share of wrong answers, log error is no longer close to a straight line
 _START = 0.5  # times H / K
 _SMALLEST = "the smallest horizon that works"
@@ -74,17 +74,18 @@ class Effort:
         return time.monotonic() > self._turn_ends
 
     def simulate(
-        self, algorithm: Algorithm, arms: SimulatedArms, problem: Problem, horizons: Sequence[int], runs: int
+        self, algorithm: Algorithm, arms: SimulatedArms, problem: Problem, horizon: int, runs: int, engine: Engine
     ) -> StudyTable:
-        """Make so many runs at each of these horizons."""
+        """Make so many runs at this horizon."""
         study = Study(
             arms=arms,
             algorithms=algorithm,
             m=problem.m,
             agents=problem.agents,
-            horizon=horizons,
+            horizon=horizon,
             runs=runs,
             seed=self.seed,
+            engine=engine,
         )
         return study.run(jobs=self.jobs)
 
@@ -103,10 +104,13 @@ class _Search:
 
     def simulate(self, horizon: int, runs: int) -> None:
         """Make runs at this horizon; they replace earlier ones if they are more."""
-        [point] = self._effort.simulate(self._algorithm, self._arms, self._problem, [horizon], runs).points()
+        [point] = self._simulate(horizon, runs, "batched" if self._algorithm.batched else "messages").points()
         earlier = self.points.get(horizon)
         if earlier is None or point.runs > earlier.runs:
             self.points[horizon] = point
+
+    def _simulate(self, horizon: int, runs: int, engine: Engine) -> StudyTable:
+        return self._effort.simulate(self._algorithm, self._arms, self._problem, horizon, runs, engine)
 
     def look_at(self, horizons: Sequence[float], runs: int) -> None:
         """Simulate these horizons while there is time, the longest first, as they matter most."""
@@ -135,18 +139,31 @@ class _Search:
             self.simulate(horizon, runs)
         return self.points[horizon].error
 
+    def fit(self, target: float) -> Crossing | NotReached:
+        """Where the error crosses the target, or why the informative points do not locate it."""
+        points = self._informative()
+        return fit_crossing([p.horizon for p in points], [p.wrong for p in points], [p.runs for p in points], target)
+
+    def _informative(self) -> list[PointSummary]:
+        return [point for _, point in sorted(self.points.items()) if point.error <= _INFORMATIVE]
+
     def crossing(self, target: float) -> SearchResult:
         """Where the fit of log error to all informative points crosses the target."""
-        points = [point for _, point in sorted(self.points.items()) if point.error <= _INFORMATIVE]
-        fit = fit_crossing([p.horizon for p in points], [p.wrong for p in points], [p.runs for p in points], target)
+        points, fit = self._informative(), self.fit(target)
         if isinstance(fit, NotReached):
             if points and points[0].horizon == self.least and points[0].error <= target:
-                return _with_costs(points[0], self.runs, _SMALLEST, self.least, None, None)
+                return self.with_costs(_SMALLEST, self.least, None, None)
             return SearchResult(runs=self.runs, note=fit.reason)
         horizon = max(self.least, round(fit.horizon))
-        nearest = min(self.points.values(), key=lambda point: abs(math.log(point.horizon / horizon)))
         note = _SMALLEST if horizon == self.least else ""
-        return _with_costs(nearest, self.runs, note, horizon, max(self.least, round(fit.low)), round(fit.high))
+        return self.with_costs(note, horizon, max(self.least, round(fit.low)), round(fit.high))
+
+    def with_costs(self, note: str, horizon: int, low: int | None, high: int | None) -> SearchResult:
+        """The result, with the costs at the nearest horizon of the search, which take a few runs with messages."""
+        nearest = min(self.points.values(), key=lambda point: abs(math.log(point.horizon / horizon)))
+        if not nearest.message_runs:
+            [nearest] = self._simulate(nearest.horizon, _COST_RUNS, "auto").points()
+        return _with_costs(nearest, self.runs, note, horizon, low, high)
 
 
 def find_horizons(
@@ -160,25 +177,25 @@ def find_horizons(
         return dict.fromkeys(targets, SearchResult(runs=search.runs, note="not found in the time given"))
     low, high = ends
     search.look_at(np.geomspace(low, 1.2 * high, _POINTS).tolist(), max(1, effort.runs // 2))
-    rough = [search.crossing(target).horizon for target in targets]
-    search.look_at([horizon * factor for horizon in rough if horizon is not None for factor in _AROUND], effort.runs)
+    rough = [fit.horizon for fit in map(search.fit, targets) if isinstance(fit, Crossing)]
+    search.look_at([horizon * factor for horizon in rough for factor in _AROUND], effort.runs)
     return {target: _smallest_or_crossing(search, target) for target in targets}
 
 
 def _smallest_or_crossing(search: _Search, target: float) -> SearchResult:
     first = search.points.get(search.least)
     if first is not None and first.error_high <= target:
-        return _with_costs(first, first.runs, _SMALLEST, search.least, None, None)
+        return search.with_costs(_SMALLEST, search.least, None, None)
     return search.crossing(target)
 
 
 def stopping_time(algorithm: Algorithm, arms: SimulatedArms, problem: Problem, effort: Effort) -> SearchResult:
     """How long an algorithm that stops early takes: the mean, and the interval that holds 95% of runs."""
     runs = min(effort.runs, _STOPPING_RUNS)
-    table = effort.simulate(algorithm, arms, problem, [DEFAULT_MAX_HORIZON], runs)
+    table = effort.simulate(algorithm, arms, problem, DEFAULT_MAX_HORIZON, runs, "messages")
     # A run with too little time left to pull every arm once more was stopped by the limit, or was about to be.
     longest = DEFAULT_MAX_HORIZON - algorithm.smallest_horizon(problem)
-    unsure = sum(row.time > longest for row in table.rows)
+    unsure = sum(row.time is not None and row.time > longest for row in table.rows)
     if unsure:
         note = f"not sure at the limit of {DEFAULT_MAX_HORIZON:,} in {unsure} of {runs} runs"
         return SearchResult(runs=runs, note=note)

@@ -91,3 +91,36 @@ def _rounded(means: Reals, steps: int, rng: np.random.Generator) -> Ints:
     chosen = below + (rng.random(len(means)) < (means - low) / (high - low))
     rounded: Ints = chosen.astype(np.int64)
     return rounded
+
+
+def coarse_counts(sums: Reals, times: int, noise: Reals, coarseness: float, rng: np.random.Generator) -> Reals:
+    """The sums that follow from the `coarse_means` of many agents at once: a row of counts of successes for each.
+
+    `noise` has the gauge's estimate for each row, 0 where there is none yet.
+
+    >>> rng = np.random.default_rng(0)
+    >>> coarse_counts(np.array([[7.0, 12.0]]), 20, np.array([1.0]), 0.05, rng)
+    array([[ 7., 12.]])
+    """
+    steps = coarse_steps(times, noise, coarseness)
+    rows = np.flatnonzero((steps > 0) & (steps < times))
+    if not len(rows):
+        return sums
+    width, means = steps[rows, np.newaxis], sums[rows] / times
+    below = np.floor(np.arcsin(np.sqrt(means)) * (2 / math.pi * width) + 1e-9).clip(0, width - 1)
+    low, high = (np.sin(level * (np.pi / 2 / width)) ** 2 for level in (below, below + 1))  # `arcsine_levels`
+    rounded = sums.copy()
+    rounded[rows] = np.where(rng.random(means.shape) < (means - low) / (high - low), high, low) * times
+    return rounded
+
+
+def coarse_steps(times: int, noise: Reals, coarseness: float) -> Reals:
+    """The number of steps on the arcsine scale for each estimate of noise; 0 to send the means as they are.
+
+    >>> coarse_steps(1_000, np.array([1.0, 0.0, np.nan]), 0.05)
+    array([255.,   0.,   0.])
+    """
+    angles = np.sqrt(coarseness * noise / times)
+    coarse = angles >= 2 / _MAX_STEPS  # False for NaN
+    bits = np.frexp(np.ceil(math.pi / 2 / np.where(coarse, angles, 1.0)))[1]
+    return np.where(coarse, np.ldexp(1.0, bits) - 1, 0.0)

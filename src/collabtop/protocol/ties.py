@@ -6,7 +6,7 @@ from collabtop.protocol.messages import Reals
 
 # Far above the rounding errors of means and gaps (2^-52), so that these order nothing, and far below the smallest
 # difference that rewards can make: a single success in 2^34 pulls.
-_AMPLITUDE = 2.0**-36
+AMPLITUDE = 2.0**-36
 
 
 def perturbed(means: Reals, rng: np.random.Generator) -> Reals:
@@ -19,5 +19,5 @@ def perturbed(means: Reals, rng: np.random.Generator) -> Reals:
     >>> np.argsort(values), np.round(values, 6)
     (array([1, 2, 0]), array([0.5 , 0.25, 0.5 ]))
     """
-    values: Reals = means + _AMPLITUDE * (rng.random(len(means)) - means)  # a mixture, so it stays within [0, 1]
+    values: Reals = means + AMPLITUDE * (rng.random(len(means)) - means)  # a mixture, so it stays within [0, 1]
     return values

@@ -73,6 +73,7 @@ def _crossing(
             horizon=whole,
             runs=each,
             seed=seed,
+            engine="batched",
         )
         return run(f"{target.name}-{stage}", study).points()
 

@@ -220,7 +220,7 @@ def panels_study(
     runs: int,
     seed: int,
 ) -> Study:
-    """All runs for the twelve panels."""
+    """All runs for the twelve panels; non-IID points have a fifth, as each run draws for every arm and agent."""
     studies: list[Study] = []
     for m in (1, 8):
         fixed = fixed_horizon(iid, m)
@@ -231,7 +231,7 @@ def panels_study(
                 studies += _point_study(IID, iid, algorithm, m, agents, fixed, runs, seed)
         for algorithm in noniid_algorithms():
             for horizon in ranges[NON_IID, m].horizons:
-                studies += _point_study(NON_IID, groups, algorithm, m, groups.agents, horizon, runs, seed)
+                studies += _point_study(NON_IID, groups, algorithm, m, groups.agents, horizon, max(2, runs // 5), seed)
     return combined(studies)
 
 
@@ -243,7 +243,18 @@ def _point_study(
         make_spec(arms, m, agents=agents, horizon=horizon, algorithm=algorithm)
     except HorizonError:
         return []
-    return [Study(arms={name: arms}, algorithms=algorithm, m=m, agents=agents, horizon=horizon, runs=runs, seed=seed)]
+    return [
+        Study(
+            arms={name: arms},
+            algorithms=algorithm,
+            m=m,
+            agents=agents,
+            horizon=horizon,
+            runs=runs,
+            seed=seed,
+            engine="auto",
+        )
+    ]
 
 
 def combined(studies: Iterable[Study]) -> Study:

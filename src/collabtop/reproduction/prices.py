@@ -38,7 +38,7 @@ class Price(msgspec.Struct, frozen=True):
     deep: bool
     """Whether the horizon comes from the deep study."""
     runs: int
-    """Number of runs at the horizon of the communication."""
+    """Number of runs behind the mean words and bits."""
     words: float
     """Mean words at the measured horizon nearest to the crossing; NaN if the algorithm was not run."""
     words_sd: float
@@ -78,7 +78,7 @@ def _price(evidence: Evidence, line: Line, arms: str, m: int) -> Price:
     near = _nearest(sweep, at)
     deep = evidence.crossing(line, arms, m, agents) is not None
     costs = near.words_mean, near.words_sd, near.bits_mean, near.bits_sd
-    return Price(line, arms, m, at, (sweep[0].horizon, sweep[-1].horizon), deep, near.runs, *costs)
+    return Price(line, arms, m, at, (sweep[0].horizon, sweep[-1].horizon), deep, near.message_runs, *costs)
 
 
 def _nearest(sweep: list[PointSummary], at: Crossing | NotReached) -> PointSummary:

@@ -220,7 +220,7 @@ def bend(points: Sequence[PointSummary]) -> Estimate | None:
     if len(points) < 3:
         return None
     first, middle, last = points[0], points[(len(points) - 1) // 2], points[-1]
-    variances = [p.words_sd**2 / p.runs for p in (first, middle, last)]
+    variances = [p.words_sd**2 / p.message_runs for p in (first, middle, last)]
     near, far = middle.agents - first.agents, last.agents - middle.agents
     lower, upper = (middle.words_mean - first.words_mean) / near, (last.words_mean - middle.words_mean) / far
     if lower <= 0:

@@ -40,7 +40,15 @@ def bound_study(*, seed: int, quick: bool) -> Study:
     horizons = [bound_horizon(arms, 1, _AGENTS, level) for level in levels]
     algorithms = [CollabTopIID(), CollabTopNonIID()]
     runs = _RUNS // 4 if quick else _RUNS
-    return Study(arms={EASY: arms}, algorithms=algorithms, agents=_AGENTS, horizon=horizons, runs=runs, seed=seed)
+    return Study(
+        arms={EASY: arms},
+        algorithms=algorithms,
+        agents=_AGENTS,
+        horizon=horizons,
+        runs=runs,
+        seed=seed,
+        engine="batched",
+    )
 
 
 def disjointness_study(*, runs: int, seed: int) -> Study:

@@ -117,7 +117,7 @@ def t5(evidence: Evidence) -> Draft:
             if not points:
                 continue
             least = min(points, key=lambda point: point.bits_mean)
-            bits = normal(least.bits_mean, least.bits_sd / math.sqrt(least.runs))
+            bits = normal(least.bits_mean, least.bits_sd / math.sqrt(least.message_runs))
             beta = _speedup(evidence.best_crossing(line, IID, m, AGENTS), h)
             claims.append(
                 Claim(

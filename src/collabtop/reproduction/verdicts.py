@@ -276,4 +276,4 @@ def horizon_ratio(above: Crossing | NotReached, below: Crossing | NotReached) ->
 
 def mean_words(point: PointSummary, more: float = 0.0) -> Estimate:
     """The mean words of a point, with `more` words added."""
-    return normal(point.words_mean + more, point.words_sd / math.sqrt(point.runs))
+    return normal(point.words_mean + more, point.words_sd / math.sqrt(point.message_runs))

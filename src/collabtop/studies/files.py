@@ -18,7 +18,7 @@ from collabtop.problem import as_means
 from collabtop.studies.grid import Study
 from collabtop.validation import real_number, whole_number, wrong_value
 
-_KEYS = ("arms", "algorithms", "m", "agents", "horizon", "runs", "seed")
+_KEYS = ("arms", "algorithms", "m", "agents", "horizon", "runs", "seed", "engine")
 _NEEDED = ("arms", "algorithms", "horizon")
 
 _Maker = Callable[..., SimulatedArms]
@@ -42,7 +42,7 @@ def read_study(path: str | PathLike[str]) -> Study:
     """Read a study from a TOML file.
 
     Top level: `algorithms` (names, or tables with a name and options), `horizon`, `m`, `agents` (a number or a
-    list each), `runs`, `seed`. Below `[arms.NAME]` one of `means` (a file beside this one, or the means
+    list each), `runs`, `seed`, `engine`. Below `[arms.NAME]` one of `means` (a file beside this one, or the means
     themselves), `dataset` or `instance` (the name of a function in `collabtop.datasets`, with its arguments).
 
     Raises:
@@ -104,7 +104,7 @@ def _study(table: dict[str, Any], folder: Path) -> Study:
             for value in _listed(table.get(key, [])):
                 whole_number(key, value, least=1)
         whole_number("seed", table.get("seed", 0), least=0)
-    numbers = {key: table[key] for key in ("m", "agents", "horizon", "runs", "seed") if key in table}
+    numbers = {key: table[key] for key in ("m", "agents", "horizon", "runs", "seed", "engine") if key in table}
     arms, algorithms = _arms(table["arms"], folder), _algorithms(table["algorithms"])
     with _blaming(table):
         return Study(arms=arms, algorithms=algorithms, **numbers)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import msgspec
 import numpy as np
@@ -16,9 +16,12 @@ from collabtop.arms import SimulatedArms
 from collabtop.errors import InputError
 from collabtop.runs.spec import make_spec
 from collabtop.studies.table import Setting, StudyTable, options_text
-from collabtop.validation import whole_number
+from collabtop.validation import whole_number, wrong_value
 
 _MOST_RUNS = 10**9
+
+Engine = Literal["messages", "batched", "auto"]
+"""How the runs of a point are made: message by message, in batches, or the first ones so and the others so."""
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -32,10 +35,11 @@ class Point(msgspec.Struct, frozen=True):
     horizon: int
     runs: int
     seed: int
+    engine: Engine = "messages"
 
     @property
     def key(self) -> str:
-        """The point without its number of runs, as text: two points with the same key make the same runs."""
+        """The point without its engine and number of runs, as text: with the same engine it makes the same runs."""
         options = json.dumps(self.algorithm.options, sort_keys=True)
         return f"{self.arms}|{self.algorithm.title}|{options}|{self.m}|{self.agents}|{self.horizon}|{self.seed}"
 
@@ -47,7 +51,14 @@ class Point(msgspec.Struct, frozen=True):
 
     def run_seed(self, run: int) -> int:
         """The seed of run number `run`: it depends on the point and the run, not on the rest of the study."""
-        digest = hashlib.blake2b(f"{self.key}|{run}".encode(), digest_size=8).digest()
+        return self._seed(str(run))
+
+    def batch_seed(self, batch: int) -> int:
+        """The seed of batch number `batch`."""
+        return self._seed(f"batch {batch}")
+
+    def _seed(self, what: str) -> int:
+        digest = hashlib.blake2b(f"{self.key}|{what}".encode(), digest_size=8).digest()
         return int.from_bytes(digest, "big") >> 1
 
 
@@ -62,6 +73,11 @@ class Study:
         horizon: time steps (T), one or several.
         runs: independent runs per point.
         seed: one seed for the whole study.
+        engine: how runs are made. `"messages"` makes each run message by message. `"batched"` simulates only the
+            answers, many runs at once and 10 to 40 times faster: rows have no words, bits, trips and times. `"auto"`
+            makes runs message by message until the means of these are known to 2%, and the others in batches;
+            algorithms without `simulate`, and arms that are not Bernoulli, have all their runs made message by
+            message. The distribution of answers is the same.
 
     Studies can be added: `first + second` makes the runs of both, each once.
 
@@ -86,6 +102,7 @@ class Study:
         agents: int | Sequence[int] | None = None,
         runs: int = 100,
         seed: int = 0,
+        engine: Engine = "messages",
     ) -> None:
         self.arms = dict(arms) if isinstance(arms, Mapping) else {"arms": arms}
         """The arms, by name."""
@@ -102,7 +119,10 @@ class Study:
                 )
             numbers = [its_arms.agents] if its_arms.agents is not None else _listed("agents", agents)
             grid = product(chosen, _listed("m", m), numbers, _listed("horizon", horizon))
-            points += [Point(name, algorithm, best, k, t, runs, seed) for algorithm, best, k, t in grid]
+            points += [
+                Point(name, algorithm, best, k, t, runs, seed, _engine(engine, algorithm, its_arms))
+                for algorithm, best, k, t in grid
+            ]
         self.points = _checked(points, self.arms)
         """The points of the grid, in order and each once."""
 
@@ -122,7 +142,7 @@ class Study:
         for name, arms in sorted(self.arms.items()):
             digest.update(f"{name}|{type(arms).__name__}|{arms.shape}|".encode() + arms.means.tobytes())
         for point in sorted(self.points, key=lambda point: point.key):
-            digest.update(f"{point.key}|{point.runs}\n".encode())
+            digest.update(f"{point.key}|{point.runs}|{point.engine}\n".encode())
         return digest.hexdigest()[:32]
 
     def run(
@@ -161,6 +181,20 @@ def _listed(name: str, values: Any) -> list[Any]:
     return listed
 
 
+def _engine(engine: Engine, algorithm: Algorithm, arms: SimulatedArms) -> Engine:
+    """The engine for one point; "auto" is resolved where only messages can be simulated."""
+    if engine not in get_args(Engine):
+        raise wrong_value("engine", engine, "'messages', 'batched' or 'auto' is needed")
+    if engine == "messages" or (algorithm.batched and arms.bernoulli):
+        return engine
+    if engine == "auto":
+        return "messages"
+    why = (
+        f"{type(arms).__name__} are not Bernoulli arms" if algorithm.batched else f"{algorithm.title} has no `simulate`"
+    )
+    raise InputError(f"engine is 'batched', but {why}: use 'auto' or 'messages'", argument="engine")
+
+
 def _checked(points: list[Point], arms: Mapping[str, SimulatedArms]) -> tuple[Point, ...]:
     for point in points:
         try:
@@ -175,6 +209,12 @@ def _each_once(points: list[Point]) -> tuple[Point, ...]:
     unique: dict[str, Point] = {}
     for point in points:
         earlier = unique.setdefault(point.key, point)
+        if point.engine != earlier.engine:
+            raise InputError(
+                f"engine is {point.engine!r} and {earlier.engine!r} for the same runs of {point.algorithm.title}: give "
+                "both studies the same engine",
+                argument="engine",
+            )
         if point.runs > earlier.runs:
             unique[point.key] = point
     return tuple(unique.values())

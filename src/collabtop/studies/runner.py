@@ -22,15 +22,12 @@ from collabtop.errors import CheckpointError, FileError, InputError, StudyError,
 from collabtop.runlog.file import RunLog, open_log
 from collabtop.runlog.format import Record, StudyHeader, StudyRows
 from collabtop.runs.result import Result
-from collabtop.studies.chunks import Chunk, ChunkRunner, FinishedChunks, identify_at, run_chunk
+from collabtop.studies.chunks import Chunk, ChunkRunner, FinishedChunks, chunk_size, identify_at, run_chunk
 from collabtop.studies.grid import Study
 from collabtop.studies.on_ray import on_ray
 from collabtop.studies.table import Row, StudyTable, points_csv, write_whole
 from collabtop.teams.ray.cluster import require_ray
 from collabtop.validation import whole_number, wrong_value
-
-_CHUNK = 20
-_CHUNK_SIZE = 2_000_000  # arms times agents: large runs form chunks of one, so that Ctrl-C never waits for twenty
 
 
 def run_study(
@@ -172,7 +169,7 @@ def _missing(study: Study, done: dict[tuple[int, int], Row]) -> list[Chunk]:
     chunks = []
     for number, point in enumerate(study.points):
         runs = [run for run in range(point.runs) if (number, run) not in done]
-        size = min(_CHUNK, max(1, _CHUNK_SIZE // (study.arms[point.arms].n * point.agents)))
+        size = chunk_size(point, study.arms[point.arms].n)
         chunks += [Chunk(number, tuple(runs[i : i + size])) for i in range(0, len(runs), size)]
     return chunks
 
@@ -228,7 +225,9 @@ def _work(chunk: Chunk) -> list[Row]:
 
 
 def run_again(study: Study, row: Row) -> Result:
-    """Make the run of a row again, for what the row does not hold."""
+    """Make the run of a row again, for what the row does not hold; it must have been made message by message."""
+    if row.engine != "messages":
+        raise InputError(f"run {row.run} of {row.algorithm} is batched, so it cannot be repeated by itself")
     point = next(point for point in study.points if point.setting == row.setting)
     return identify_at(study, point, row.seed)
 

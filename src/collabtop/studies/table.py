@@ -3,11 +3,12 @@
 import csv
 import io
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,6 +16,13 @@ import numpy as np
 from collabtop.errors import FileError
 from collabtop.stats import wilson_interval
 from collabtop.validation import require
+
+RowEngine = Literal["messages", "batched"]
+"""How a run is made: message by message, or many runs at once in arrays."""
+
+
+COSTS = ("words", "bits", "round_trips", "time")
+"""What is summarized by mean and standard deviation."""
 
 
 class Setting(NamedTuple):
@@ -41,13 +49,15 @@ class Row(msgspec.Struct, frozen=True, order=True):
     horizon: int
     run: int
     seed: int
-    """`identify` makes the same run with this seed."""
+    """`identify` makes the same run with this seed; for a batched run, the seed of its batch."""
     correct: bool
-    time: int
-    words: int
-    bits: int
-    round_trips: int
-    pulls: int
+    time: int | None
+    """None, like the fields below, for a batched run, in which only the answer is simulated."""
+    words: int | None
+    bits: int | None
+    round_trips: int | None
+    pulls: int | None
+    engine: RowEngine = "messages"
 
     @property
     def setting(self) -> "Setting":
@@ -76,6 +86,8 @@ class PointSummary(msgspec.Struct, frozen=True):
     error_low: float
     """Lower end of its 95% interval (Wilson)."""
     error_high: float
+    message_runs: int
+    """Runs made message by message. The means and deviations below are theirs, NaN if there are none."""
     words_mean: float
     words_sd: float
     bits_mean: float
@@ -163,8 +175,9 @@ def _read_rows(path: Path) -> Iterable[Row]:
     with path.open(newline="") as file:
         for line, record in enumerate(csv.DictReader(file), 2):
             try:
-                record["correct"] = record["correct"] == "True"
-                yield msgspec.convert(record, Row, strict=False)
+                fields: dict[str, Any] = {name: value or None for name, value in record.items()}
+                fields["correct"] = record["correct"] == "True"
+                yield msgspec.convert(fields, Row, strict=False)
             except (msgspec.ValidationError, KeyError) as error:
                 raise FileError(f"{path}, line {line}: not a row of a study ({error})") from None
 
@@ -173,16 +186,18 @@ def _summary(setting: Setting, rows: list[Row]) -> "PointSummary":
     wrong = sum(not row.correct for row in rows)
     low, high = wilson_interval(wrong / len(rows), len(rows))
     fields: dict[str, Any] = setting._asdict()
-    for column in ("words", "bits", "round_trips", "time"):
-        values = np.array([getattr(row, column) for row in rows], np.float64)
-        fields[f"{column}_mean"] = float(values.mean())
-        fields[f"{column}_sd"] = float(values.std(ddof=1)) if len(rows) > 1 else 0.0
+    measured = [row for row in rows if row.engine == "messages"]
+    for column in COSTS:
+        values = np.array([getattr(row, column) for row in measured], np.float64)
+        fields[f"{column}_mean"] = float(values.mean()) if measured else math.nan
+        fields[f"{column}_sd"] = float(values.std(ddof=1)) if len(measured) > 1 else 0.0 if measured else math.nan
     return PointSummary(
         runs=len(rows),
         wrong=wrong,
         error=wrong / len(rows),
         error_low=low,
         error_high=high,
+        message_runs=len(measured),
         **fields,
     )
 

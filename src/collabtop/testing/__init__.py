@@ -10,16 +10,19 @@
 from collabtop.testing.algorithms import check_algorithm, check_run
 from collabtop.testing.arms import ConstantArms, check_arms
 from collabtop.testing.isolated_team import IsolatedTeam
+from collabtop.testing.simulations import SimulationCase, check_simulation
 from collabtop.testing.teams import check_team
 from collabtop.testing.wire_team import WireTeam, words_on_wire
 
 __all__ = [
     "ConstantArms",
     "IsolatedTeam",
+    "SimulationCase",
     "WireTeam",
     "check_algorithm",
     "check_arms",
     "check_run",
+    "check_simulation",
     "check_team",
     "words_on_wire",
 ]

@@ -4,10 +4,13 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from collabtop.algorithms.shared.allocation import balanced_time
 from collabtop.problem import Problem
+from collabtop.protocol.messages import Flags, Ints
 from collabtop.validation import wrong_value
 
 ScheduleName = Literal["paper", "full"]
@@ -101,21 +104,21 @@ class Schedule(ABC):
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self.sizes = halving(problem.n)
-        self.used = 0
-        """Time steps so far."""
+        self.used: Any = 0
+        """Time steps so far: a number, or one per run in `mixed`."""
         self.pulls_so_far = 0
         """Pulls of each live arm so far."""
 
     def local(self, r: int, hands: list[int]) -> int:
         """Pulls of each arm in a local round in which the agents hold hands of these sizes."""
-        pulls = self._within_limit(self._local(r, max(hands)))
+        pulls: int = self._within_limit(self._local(r, max(hands)))
         self.used += pulls * max(hands)
         self.pulls_so_far += pulls
         return pulls
 
     def shared(self, r: int) -> int:
         """Pulls of each arm in a shared round."""
-        pulls = self._within_limit(self._shared(r))
+        pulls: int = self._within_limit(self._shared(r))
         self.used += balanced_time(self.sizes[r], pulls, self._problem.agents)
         self.pulls_so_far += pulls
         return pulls
@@ -123,6 +126,13 @@ class Schedule(ABC):
     def _within_limit(self, pulls: int) -> int:
         limit = self._problem.pull_limit
         return pulls if limit is None else min(pulls, limit - self.pulls_so_far)
+
+    def mixed(self, r: int, largest: Ints, local: Flags) -> Ints:
+        """Pulls of each arm in a round of many runs; in some it is `local`, with these largest hands, else shared."""
+        pulls: Any = np.where(local, self._local(r, largest), self._shared(r))
+        time = np.where(local, pulls * largest, balanced_time(self.sizes[r], pulls, self._problem.agents))
+        self.used = self.used + time
+        return np.asarray(pulls)
 
     def shared_at_most(self, r: int, live: int, agents: int, time: int) -> int:
         """Pulls of each of `live` arms in a shared round, with fewer agents and `time` for it and all later rounds."""
@@ -132,10 +142,10 @@ class Schedule(ABC):
         return affordable if not self.predetermined else min(self._shared(r), affordable)
 
     @abstractmethod
-    def _local(self, r: int, largest: int) -> int: ...
+    def _local(self, r: int, largest: Any) -> Any: ...
 
     @abstractmethod
-    def _shared(self, r: int) -> int: ...
+    def _shared(self, r: int) -> Any: ...
 
 
 class PaperSchedule(Schedule):
@@ -151,7 +161,7 @@ class PaperSchedule(Schedule):
     def _shared(self, r: int) -> int:
         return self.pulls_before(r + 1) - self.pulls_before(r)
 
-    def _local(self, r: int, largest: int) -> int:
+    def _local(self, r: int, largest: Any) -> int:
         return self._shared(r)
 
     @classmethod
@@ -180,13 +190,13 @@ class FullSchedule(Schedule):
 
     predetermined = False
 
-    def _share(self, r: int) -> int:
+    def _share(self, r: int) -> Any:
         return (self._problem.horizon - self.used) // len(decisive(self.sizes[r:]))
 
-    def _local(self, r: int, largest: int) -> int:
+    def _local(self, r: int, largest: Any) -> Any:
         return self._share(r) // largest
 
-    def _shared(self, r: int) -> int:
+    def _shared(self, r: int) -> Any:
         return self._share(r) * self._problem.agents // self.sizes[r]
 
     @classmethod

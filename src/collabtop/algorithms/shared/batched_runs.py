@@ -1,0 +1,142 @@
+"""Many independent runs at once, as arrays with one row per run: what simulations of errors are made of."""
+
+import numpy as np
+
+from collabtop.problem import Problem
+from collabtop.protocol.messages import Flags, Ints, Reals
+
+
+class BatchedRuns:
+    """The live arms of many runs with Bernoulli rewards, the sums of their rewards, and the answers so far.
+
+    All runs have the same number of live arms. A run in which nothing is left to decide is removed from the rows of
+    `live` and `sums`; `runs` has the number of the run of each row. Messages are not simulated: only the sums of the
+    rewards matter for the answer.
+
+    Args:
+        problem: n, m and K.
+        means: one mean per arm, or n x K for arms that differ between agents.
+        runs: number of runs.
+        rng: the source of all randomness.
+
+    >>> problem = Problem(n=3, m=1, agents=2, horizon=8)
+    >>> batch = BatchedRuns(problem, np.array([1.0, 0.0, 0.5]), runs=2, rng=np.random.default_rng(1))
+    >>> batch.pull(4)
+    >>> batch.eliminate(keep=0)
+    >>> batch.answers
+    array([[ True, False, False],
+           [ True, False, False]])
+    """
+
+    def __init__(self, problem: Problem, means: Reals, runs: int, rng: np.random.Generator) -> None:
+        self.means, self.rng = means, rng
+        self.runs: Ints = np.arange(runs)
+        """The number of the run of each row."""
+        self.live: Ints = np.broadcast_to(np.arange(problem.n), (runs, problem.n))
+        """The live arms of each run."""
+        self.sums: Reals = np.broadcast_to(0.0, (runs, problem.n))
+        """The sums of the rewards of the live arms."""
+        self.perturbation = 0.25
+        """The largest perturbation of a sum, which breaks ties; a quarter leaves gaps of whole numbers in order."""
+        self.answers: Flags = np.zeros((runs, problem.n), np.bool_)
+        """The arms that each run has accepted."""
+        self._to_accept = np.full(runs, problem.m)
+        self._agents = problem.agents
+
+    def pull(self, times: int | Ints) -> None:
+        """Pull every live arm so many times in total (or one number per row); all agents see the same means."""
+        self.sums = self.sums + self.successes(times)
+
+    def pull_by_all(self, times: int) -> None:
+        """Let every agent pull every live arm so many times."""
+        if self.means.ndim == 1:
+            self.pull(times * self._agents)
+            return
+        for agent in range(self._agents):
+            self.sums = self.sums + self.successes(times, agent)
+
+    def successes(self, times: int | Ints, agent: int = 0) -> Reals:
+        """The successes in so many pulls of every live arm by this agent; its number matters only for non-IID arms."""
+        means = self.means if self.means.ndim == 1 else self.means[:, agent]
+        counts = np.reshape(times, (-1, 1))
+        if self.live.shape[1] < len(means):
+            return self.rng.binomial(counts, means[self.live]).astype(np.float64)
+        # While all arms are live, arm by arm: NumPy prepares a binomial once for equal draws in a row.
+        by_arm = self.rng.binomial(counts.T, means[:, np.newaxis], self.live.shape[::-1])
+        return by_arm.T.astype(np.float64, order="C")
+
+    def eliminate(self, keep: int) -> None:
+        """End a round as `elimination.eliminate` does: keep the arms nearest to the border, and settle the others."""
+        values = self._perturbed()
+        ranked, below = np.sort(values, axis=1), values.shape[1] - self._to_accept[:, np.newaxis]
+        start = nearest_to_border(ranked, below, keep) if keep else below
+        if (ranked[:, 1:] == ranked[:, :-1]).any():  # perturbations coincide: their order in memory decides
+            values = values.argsort(axis=1, kind="stable").argsort(axis=1).astype(np.float64)
+            ranked = np.broadcast_to(np.arange(values.shape[1]), values.shape)
+        if keep:
+            kept = values >= np.take_along_axis(ranked, start, axis=1)
+            kept &= values <= np.take_along_axis(ranked, start + keep - 1, axis=1)
+        else:
+            kept = np.zeros(values.shape, np.bool_)
+        accepted = values >= np.take_along_axis(ranked, below, axis=1)  # rank m_r or better
+        accepted &= ~kept
+        self._accept(accepted)
+        self._to_accept = self._to_accept - np.count_nonzero(accepted, axis=1)
+        self._keep(kept)
+
+    def keep_best(self, keep: int) -> None:
+        """End a round that only rejects arms: keep those with the largest sums."""
+        kept = np.zeros(self.sums.shape, np.bool_)
+        best = np.argpartition(-self._perturbed(), keep - 1, axis=1)[:, :keep]
+        np.put_along_axis(kept, best, True, axis=1)
+        self._keep(kept)
+
+    def _perturbed(self) -> Reals:
+        """The sums without ties, for all rankings of a round."""
+        values = self.rng.random(self.sums.shape)
+        values *= self.perturbation
+        values += self.sums
+        return values
+
+    def _accept(self, flags: Flags) -> None:
+        places = np.flatnonzero(flags)
+        self.answers[self.runs[places // flags.shape[1]], self._live_at(places)] = True
+
+    def _live_at(self, places: Ints) -> Ints:
+        """The live arms at these indices into the rows, laid end to end."""
+        n, size = self.answers.shape[1], self.live.shape[1]
+        return places % n if size == n else self.live.ravel()[places]
+
+    def _keep(self, kept: Flags) -> None:
+        """Keep only these arms live. Settle the runs that need all of them, or none, and remove their rows."""
+        places, rows = np.flatnonzero(kept), len(kept)
+        self.live = self._live_at(places).reshape(rows, -1) if rows else self.live[:, :0]
+        self.sums = self.sums.ravel()[places].reshape(rows, -1) if rows else self.sums[:, :0]
+        all_needed = self._to_accept == self.live.shape[1]
+        finished = all_needed | (self._to_accept == 0)
+        if finished.any():
+            if all_needed.any() and self.live.size:
+                self._accept(np.repeat(all_needed, self.live.shape[1]).reshape(self.live.shape))
+            left = ~finished
+            self.runs, self._to_accept = self.runs[left], self._to_accept[left]
+            self.live, self.sums = self.live[left], self.sums[left]
+
+
+def nearest_to_border(ranked: Reals, below: Ints, keep: int) -> Ints:
+    """Where in each row of ascending values the `keep` values with the smallest gaps begin, which are all in one piece.
+
+    The gap of a value is its distance from the nearest value on the other side of the border, which has `below` values
+    below it. Where both values next to the border have the same gap and only one may stay, either is right.
+
+    >>> nearest_to_border(np.array([[0.1, 0.5, 0.6, 0.9]]), below=np.array([[2]]), keep=2)
+    array([[1]])
+    """
+    lower, upper = (np.take_along_axis(ranked, column, axis=1) for column in (below - 1, below))
+    first, last = np.maximum(0, below - keep), np.minimum(below, ranked.shape[1] - keep)
+    while (first < last).any():
+        middle = (first + last) // 2
+        after = np.minimum(middle + keep, ranked.shape[1] - 1)
+        left, right = upper - np.take_along_axis(ranked, middle, 1), np.take_along_axis(ranked, after, 1) - lower
+        too_far = (left > right) & (first < last)  # the first value is farther away than the one after the last
+        first, last = np.where(too_far, middle + 1, first), np.where(too_far, last, np.minimum(last, middle))
+    return first
