@@ -328,7 +328,7 @@ def test_the_check_accepts_a_correct_algorithm() -> None:
         (PastTheHorizon, "horizon"),
         (RandomnessFromElsewhere, "the same seed gave another run"),
         (RemembersTheLastRun, "the same seed gave another run"),
-        (TakesAnyHorizon, "broadcast"),  # no pulls, no means to add up
+        (TakesAnyHorizon, "never pulled"),
         (RefusesEverything, "refuses every"),
         (ReportsPullsNeverMade, "reported are"),
         (NamesARoundThatDoesNotExist, "names no round"),

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from collabtop.errors import ProtocolError
 from collabtop.protocol.messages import Ints, Reals
 
 Verdict = Literal["accepted", "rejected"]
@@ -138,7 +139,10 @@ class Scoreboard:
 
     def means(self, arms: Ints) -> Reals:
         """The means of these arms, over all pulls known to the coordinator."""
-        means: Reals = self._sums[arms] / self._pulls[arms]
+        pulls = self._pulls[arms]
+        if not pulls.all():
+            raise ProtocolError(f"arm {arms[pulls == 0][0]} has no mean: it was never pulled")
+        means: Reals = self._sums[arms] / pulls
         return means
 
     def pulls(self, arms: Ints) -> Ints:

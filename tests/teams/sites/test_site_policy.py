@@ -274,7 +274,7 @@ def changed_requests(request):
     elif isinstance(question, Prune):
         question = Prune(question.seed, question.sizes, question.pulls + 1)
     yield msgspec.structs.replace(request, messages=(*instructions, question))
-    yield msgspec.structs.replace(request, messages=(*instructions, HandOver(live=True, used=0)))
+    yield msgspec.structs.replace(request, messages=(*instructions, HandOver(live=True)))
 
 
 @pytest.mark.parametrize(
