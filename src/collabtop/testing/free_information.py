@@ -95,9 +95,9 @@ class FreeInformation:
 def split(message: Message) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fields of a message that are paid for, and what it conveys unpaid, both as plain values.
 
-    >>> from collabtop.protocol.messages import Pull
-    >>> split(Pull(np.array([4, 7]), np.array([25]), free=("times",)))
-    ({'arms': (4, 7)}, {'whether arms is None': False, 'times': (25,)})
+    >>> from collabtop.protocol.messages import PullOpen
+    >>> split(PullOpen(np.array([True, False]), 25, 0.1, free=("times", "coarseness")))
+    ({'survived': (True, False)}, {'whether survived is None': False, 'times': 25, 'coarseness': 0.1})
     """
     paid, unpaid = {}, {}
     for field in msgspec.structs.fields(message):
