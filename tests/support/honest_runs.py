@@ -12,12 +12,12 @@ from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.setup import Setup
 from collabtop.teams.sites.validation import PublicState
 
-N, AGENTS = 60, 3
+N, AGENTS = 120, 3
 RUNS: list[tuple[str | ct.Algorithm, int, int, int]] = [
     ("frugal-top", 1, 4_000, 1),  # m is so small that agents prune on their own
-    ("collab-top-iid", 3, 400, 0),  # few pulls, so that there are ties
-    ("collab-top-iid", 3, 400, 5),
-    ("collab-top-iid", 3, 1_000, 10),
+    ("collab-top-iid", 3, 700, 0),  # few pulls, so that there are ties
+    ("collab-top-iid", 3, 700, 5),
+    ("collab-top-iid", 3, 1_000, 0),
     (ct.CollabTopIID(schedule="full"), 3, 1_000, 10),
     ("collab-top-noniid", 3, 4_000, 1),
     ("frugal-top-noniid", 3, 4_000, 1),
