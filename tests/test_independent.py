@@ -1,7 +1,8 @@
 """Error rates agree with those of a second, naive implementation that shares no code with the package.
 
 `benchmarks/independent.py` compares 60 settings with 1,000 runs each. Here are fewer, with fixed seeds; with other
-seeds a correct program would fail with the probability that each test states.
+seeds a correct program would fail with the probability that each test states. The plans of frugal-top are compared
+exactly, in tests/algorithms/shared/test_frugal_plan.py.
 """
 
 from __future__ import annotations
@@ -68,4 +69,4 @@ def test_the_naive_implementation_imports_nothing_of_the_package():
     source = ast.parse((ROOT / "tests" / "support" / "naive.py").read_text(encoding="utf-8"))
     imported = {alias.name for node in ast.walk(source) if isinstance(node, ast.Import) for alias in node.names}
     imported |= {node.module or "" for node in ast.walk(source) if isinstance(node, ast.ImportFrom)}
-    assert imported == {"__future__", "collections.abc", "itertools", "math", "numpy"}
+    assert imported == {"__future__", "collections.abc", "itertools", "math", "numpy", "typing"}

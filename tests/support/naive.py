@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -210,12 +211,17 @@ def sequential_halving(table: Table, m: int, horizon: int, rng: np.random.Genera
 # -- frugal-top
 
 
-def weight(size: int, m: int) -> float:
-    """Pulls of an arm by the time `size` arms are open, up to a factor: the exponent rises from .85 to at most 1.5."""
-    last = min(1.5, 0.85 + 0.65 * math.log2(m) / 3)
-    # The integral of the exponent over log2(size), from 512 down; it is .85 at 512 and above, and `last` at 2.
+def weight(size: float, m: int, single: float) -> float:
+    """Pulls of an arm by the time `size` arms are open, up to a factor.
+
+    For m = 1 the exponent is `single`. For m >= 8 it is .85 at 512 arms and above, and rises to 1.5 at 2 in even steps
+    of log(size). In between, both ends move from `single` in even steps of log(m).
+    """
+    moved = min(math.log(m) / math.log(8), 1.0)
+    first, last = (1 - moved) * single + moved * 0.85, (1 - moved) * single + moved * 1.5
+    # The integral of the exponent over log2(size), from 512 down to `size`.
     down = math.log2(512 / size)
-    return float(2 ** (0.85 * down + (last - 0.85) / 8 / 2 * max(0.0, down) ** 2))
+    return float(2 ** (first * down + (last - first) / 8 / 2 * max(0.0, down) ** 2))
 
 
 def even_ratio(start: int, end: int, steps: int) -> list[int]:
@@ -233,16 +239,14 @@ def steps_of(start: int, factor: float) -> int:
     return int(math.log(start / 2) / math.log(factor)) if start > 2 else 0
 
 
-def proportional(sizes: list[int], m: int, time: Callable[[list[int]], int], horizon: int) -> list[int]:
-    """Total pulls by the end of each stage: the most in proportion to `weight` for which the time suffices."""
+def proportional(weights: list[float], time: Callable[[list[int]], int], horizon: int, most: int) -> list[int]:
+    """Total pulls by the end of each stage, in proportion to the weights: by bisection, the most that time allows."""
 
     def totals(scale: float) -> list[int]:
-        return [math.floor(scale * weight(size, m) / weight(sizes[0], m) + 1e-9) for size in sizes]
+        return [math.floor(scale * each / weights[0] + 1e-9) for each in weights]
 
-    low, high = 1.0, 2.0
-    while time(totals(high)) <= horizon:
-        high *= 2
-    while high - low > 1e-9 * low:
+    low, high = 1.0, most + 1.0
+    while high - low > 1e-13 * low:
         middle = (low + high) / 2
         if time(totals(middle)) <= horizon:
             low = middle
@@ -251,18 +255,25 @@ def proportional(sizes: list[int], m: int, time: Callable[[list[int]], int], hor
     return totals(low)
 
 
-def frugal_top(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
-    n, agents = len(table), len(table[0])
-    dealt = [int(arm) for arm in rng.permutation(n)]
-    hands = [dealt[agent::agents] for agent in range(agents)]
+class FrugalStages(NamedTuple):
+    """The stages of frugal-top, as docs/frugal-top.md describes them."""
+
+    local: list[int]
+    """Arms in the largest hand at the start of each local stage, and after the last one."""
+    shared: list[int]
+    """Open arms at the start of each shared round."""
+    totals: list[int]
+    """Total pulls of an arm by the end of each stage: the local ones, then the shared ones."""
+
+
+def frugal_stages(n: int, m: int, agents: int, horizon: int) -> FrugalStages:
+    hands = [len(range(agent, n, agents)) for agent in range(agents)]
     room = max(7, 2 * most_of_the_best(n, m, agents) + 3)
-    local = [len(hands[0])]
-    if sum(min(room, len(hand)) for hand in hands) <= n / 2:
-        while local[-1] > room:
-            local.append(max(room, min(local[-1] - 1, int(local[-1] / 1.08))))
+    kept = sum(min(room, hand) for hand in hands)
+    local = local_sizes(hands[0], room) if kept <= n / 2 else hands[:1]
     alone = len(local) > 1
-    shared = shared_sizes(sum(min(room, len(hand)) for hand in hands) if alone else n, m)
-    stages = [agents * size for size in local[:-1]] + shared
+    shared = shared_sizes(kept if alone else n, m)
+    middles = [agents * math.sqrt(before * after) for before, after in pairwise(local)]
 
     def time(totals: list[int]) -> int:
         needed, before = 0, 0
@@ -274,8 +285,16 @@ def frugal_top(table: Table, m: int, horizon: int, rng: np.random.Generator) -> 
             before = total
         return needed
 
-    totals = proportional(stages, m, time, horizon)
+    totals = proportional([weight(size, m, 0.92) for size in [*middles, *shared]], time, horizon, horizon * agents)
     totals[-1] += (horizon - time(totals)) * agents // shared[-1]
+    return FrugalStages(local, shared, totals)
+
+
+def frugal_top(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+    n, agents = len(table), len(table[0])
+    dealt = [int(arm) for arm in rng.permutation(n)]
+    hands = [dealt[agent::agents] for agent in range(agents)]
+    local, shared, totals = frugal_stages(n, m, agents, horizon)
     run, before = Run(table, m, rng), 0
     for size, total in zip(local[1:], totals, strict=False):
         for k, hand in enumerate(hands):
@@ -304,6 +323,15 @@ def most_of_the_best(n: int, m: int, agents: int) -> int:
     return next(u for u in range(m + 1) if more_than(u) <= 0.001)
 
 
+def local_sizes(hand: int, room: int) -> list[int]:
+    """Each stage divides a hand of s arms by 1 + sqrt(s) / 50, but by 1.08 at least and 1.5 at most."""
+    sizes = [hand]
+    while sizes[-1] > room:
+        factor = min(max(1 + math.sqrt(sizes[-1]) / 50, 1.08), 1.5)
+        sizes.append(max(room, min(sizes[-1] - 1, math.floor(sizes[-1] / factor))))
+    return sizes
+
+
 def shared_sizes(start: int, m: int) -> list[int]:
     if m == 1:
         return even_ratio(start, 2, steps_of(start, 1.75))
@@ -312,16 +340,21 @@ def shared_sizes(start: int, m: int) -> list[int]:
     return even_ratio(start, 24, round(math.log(start / 24, 1.75)))[:-1] + even_ratio(24, 2, steps_of(24, 1.4))
 
 
-def frugal_top_noniid(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
-    """With exact means: rounding is no part of the comparison."""
-    sizes = even_ratio(len(table), 2, steps_of(len(table), 1.5))
+def noniid_rounds(n: int, m: int, horizon: int) -> list[tuple[int, int]]:
+    """Open arms at the start of each round of frugal-top-noniid, and their total pulls by each agent at its end."""
+    sizes = even_ratio(n, 2, steps_of(n, 1.5))
 
     def time(totals: list[int]) -> int:
         return sum(size * (total - before) for size, total, before in zip(sizes, totals, [0, *totals], strict=False))
 
-    totals = proportional(sizes, m, time, horizon)
+    totals = proportional([weight(size, m, 0.85) for size in sizes], time, horizon, horizon)
     totals[-1] += (horizon - time(totals)) // sizes[-1]
-    rounds = [(size, total) for size, total, before in zip(sizes, totals, [0, *totals], strict=False) if total > before]
+    return [(size, total) for size, total, before in zip(sizes, totals, [0, *totals], strict=False) if total > before]
+
+
+def frugal_top_noniid(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+    """With exact means: rounding is no part of the comparison."""
+    rounds = noniid_rounds(len(table), m, horizon)
     run, before = Run(table, m, rng), 0
     for (_, total), keep in zip(rounds, [*(size for size, _ in rounds[1:]), 0], strict=True):
         for arm in run.open:

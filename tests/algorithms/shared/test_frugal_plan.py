@@ -6,7 +6,7 @@ import math
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from collabtop.algorithms.shared.allocation import balanced_time
@@ -21,6 +21,7 @@ from collabtop.algorithms.shared.frugal_plan import (
 )
 from collabtop.problem import Problem
 from collabtop.stats import hypergeometric_tail
+from tests.support import naive
 
 RISK = 0.001
 
@@ -29,7 +30,7 @@ RISK = 0.001
 def problems(draw: st.DrawFn) -> Problem:
     """Any n, m, K, and a horizon that frugal-top accepts."""
     n = draw(st.one_of(st.integers(2, 40), st.integers(2, 3_000)))
-    m = draw(st.one_of(st.just(1), st.integers(1, max(1, n // 2))))
+    m = draw(st.one_of(st.just(1), st.integers(1, min(9, n // 2)), st.integers(1, n // 2)))
     agents = draw(st.one_of(st.integers(1, 12), st.integers(1, 300)))
     least = smallest_frugal_horizon(n, m, agents, RISK)
     spare = draw(st.one_of(st.just(0), st.integers(0, 100), st.integers(0, 10**6)))
@@ -44,6 +45,23 @@ def frugal_time(problem: Problem, round_trips: int | None = None) -> int:
     for size, pulls in zip(plan.shared_sizes, plan.shared_pulls, strict=True):
         time, before = time + balanced_time(size, pulls - before, problem.agents), pulls
     return time
+
+
+@given(problem=problems())
+@example(problem=Problem(n=588, m=1, agents=10, horizon=12_000))
+@example(problem=Problem(n=10_000, m=3, agents=4, horizon=500_000))  # hands that are large at first
+def test_the_plan_is_that_of_the_naive_implementation(problem):
+    plan = frugal_plan(problem, RISK)
+    local, shared, totals = naive.frugal_stages(problem.n, problem.m, problem.agents, problem.horizon)
+    assert (list(plan.local_sizes), list(plan.shared_sizes)) == (local, shared)
+    assert [*plan.local_pulls, *plan.shared_pulls] == totals
+
+
+@given(problem=problems())
+def test_the_plan_for_non_iid_arms_is_that_of_the_naive_implementation(problem):
+    horizon = problem.horizon + smallest_noniid_horizon(problem.n, problem.m)
+    plan = noniid_plan(problem.at_horizon(horizon))
+    assert list(zip(plan.sizes, plan.pulls, strict=True)) == naive.noniid_rounds(problem.n, problem.m, horizon)
 
 
 @given(problem=problems())
