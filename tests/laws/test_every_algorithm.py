@@ -213,11 +213,6 @@ def test_the_same_seed_gives_the_same_run_in_a_second_process() -> None:
     assert all(run["ledger"] and run["rounds"] for run in there)
 
 
-@every_algorithm
-def test_every_algorithm_passes_check_algorithm(algorithm: ct.Algorithm) -> None:
-    check_algorithm(algorithm, seed=3)
-
-
 # The check must be able to fail. Each of these is `uniform` with one fault.
 
 
