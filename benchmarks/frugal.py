@@ -5,7 +5,7 @@
 K = 10. A horizon for error .01 comes from 20,000 runs around the crossing (or `--runs`; half as many for non-IID arms)
 and a fit of log error. A target is met if the whole 95% interval is below its limit; "within" means that the ratio is
 below the limit, but its interval extends beyond it. Without files the embedded instances are used. With `--out` a
-stopped run resumes. About 4 CPU minutes: most runs are simulated in batches.
+stopped run resumes. About 3 CPU minutes: most runs are simulated in batches.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Each cell has one horizon: the one at which kzz is wrong in about a fifth of its runs, found by bisection. There,
 errors can be both lower and higher. kzz-balanced pulls every arm as often as kzz, so the two share a column of errors
-and differ only in words. About 5 CPU minutes; `--quick` leaves out n = 10,000 and makes fewer runs.
+and differ only in words. A few CPU minutes; `--quick` leaves out n = 10,000 and makes fewer runs.
 """
 
 from __future__ import annotations
