@@ -9,10 +9,12 @@ import numpy as np
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import balanced_time, pull_balanced
+from collabtop.algorithms.shared.batched_runs import BatchedRuns
 from collabtop.algorithms.shared.elimination import eliminate
 from collabtop.algorithms.shared.schedules import new_pulls
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.problem import Problem
+from collabtop.protocol.messages import Flags, Reals
 
 _SHRINK = 1.25
 """From one round to the next, the number of open arms shrinks by about this factor."""
@@ -71,6 +73,14 @@ class PairedTop(Algorithm):
             board.add(live, *pull_balanced(coordinator, live, pulls[r], all_live=r == 0))
             live = eliminate(board, live, problem.m, sizes[r + 1], r, "shared", rng)
             r += 1
+
+    def simulate(self, problem: Problem, means: Reals, runs: int, rng: np.random.Generator) -> Flags:
+        """Simulate the answers of many runs at once; who pulls an arm makes no difference to them."""
+        batch = BatchedRuns(problem, means, runs, rng)
+        for new, keep in zip(new_pulls(paired_plan(problem)), [*sizes_of(problem.n)[1:], 0], strict=True):
+            batch.pull(new)
+            batch.eliminate(keep)
+        return batch.answers
 
 
 @lru_cache(maxsize=256)
