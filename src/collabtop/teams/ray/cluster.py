@@ -303,7 +303,7 @@ def reserved(cluster: Cluster, hosts: int, resources: Mapping[str, float], timeo
             )
         yield group
     finally:
-        if ray.is_initialized():  # otherwise the group is gone, and the call would start a new Ray
+        if ray.is_initialized() and not cluster.is_ours:  # a private Ray ends with its groups
             _in_thread(lambda: util.remove_placement_group(group)).join(SECONDS_TO_LEAVE)
 
 
