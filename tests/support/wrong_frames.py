@@ -27,7 +27,7 @@ from collabtop.teams.sites.frames import (
 )
 from collabtop.teams.sites.validation import _ANSWERS, _QUESTIONS
 from tests.support.honest_runs import N, conversations, exchanges
-from tests.support.made_up_messages import junk, messages, mutated, numbers, with_one_field_made_up
+from tests.support.made_up_messages import BUILT_IN_KINDS, junk, messages, mutated, numbers, with_one_field_made_up
 
 RUN, LIFE = "ab" * 16, 5
 MOST = 20
@@ -35,7 +35,7 @@ MOST = 20
 
 _QUESTION_KINDS = sorted(kind.__name__ for kind in _ANSWERS)
 _INSTRUCTION_KINDS = ["Deal", *sorted({kind.__name__ for kind in _QUESTIONS} - set(_QUESTION_KINDS))]
-_ALL_KINDS = sorted(wire.kinds())
+_ALL_KINDS = sorted(BUILT_IN_KINDS)
 
 choices = st.integers(0, 9)
 

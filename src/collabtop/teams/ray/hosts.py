@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import msgspec
@@ -151,6 +151,12 @@ class HostPool:
         with suppress(Exception):
             closing = [host.actor.close.remote() for host in self._hosts]
             self._ray.wait(closing, num_returns=len(closing), timeout=_GRACE)
+            for host in self._hosts:
+                self._ray.kill(host.actor, no_restart=True)
+        # Ray prints a message about a process that ends without its doing, so it gets the time to end them itself.
+        deadline = monotonic() + _GRACE
+        while self._is_ours and any(_is_host(host.process) for host in self._hosts) and monotonic() < deadline:
+            sleep(0.01)
         for host in self._hosts:
             self._kill(host)
         self._hosts.clear()
@@ -346,6 +352,14 @@ class HostPool:
 
 
 def _kill_process(process: int) -> None:
-    with suppress(OSError):
-        if Path(f"/proc/{process}/cmdline").read_bytes().startswith(b"ray::"):
+    if _is_host(process):
+        with suppress(OSError):
             os.kill(process, signal.SIGKILL)
+
+
+def _is_host(process: int) -> bool:
+    """Whether this process runs, and is an actor of Ray."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes().startswith(b"ray::")
+    except OSError:
+        return False
