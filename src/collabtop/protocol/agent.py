@@ -61,7 +61,7 @@ class Agent:
         self._accepted: list[tuple[Ints, Reals]] = []
         self._open: Ints | None = None  # None: all arms
         self._open_pulls = 0  # of each open arm, by all agents
-        self._gauge = NoiseGauge(setup.problem.n)
+        self._gauge = NoiseGauge(0)
         self._own_limit = arms.pull_limit_of(number)
         self._own_pulls = np.zeros(0 if self._own_limit is None else arms.n, np.int64)
         self._own_sums = np.zeros(len(self._own_pulls))
@@ -167,6 +167,7 @@ class Agent:
     def _pull_open(self, message: msg.PullOpen) -> msg.CoarseMeans:
         if self._open is None:
             self._open = np.arange(self._problem.n)
+            self._gauge = NoiseGauge(self._problem.n)
         if message.survived is not None:
             self._open = self._open[message.survived]
             self._gauge.keep(message.survived)
