@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pkgutil
+import subprocess
+import sys
 from importlib.metadata import version
-from types import ModuleType
+from pathlib import Path
 
 import pytest
 
@@ -16,14 +19,35 @@ MODULES = {"datasets", "events"}
 NAMES = sorted(set(ct.__all__) - {"__version__"})
 
 
-def is_public(name, value):
-    return not name.startswith("_") and (name in MODULES or not isinstance(value, ModuleType))
+def test_the_names_for_type_checkers_are_the_public_ones_from_the_same_modules():
+    tree = ast.parse(Path(ct.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    typed = {
+        alias.name: getattr(importlib.import_module(node.module), alias.name)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert typed == {name: getattr(ct, name) for name in NAMES}
 
 
-def test_all_lists_every_public_name_once():
-    reachable = {name for name, value in vars(ct).items() if is_public(name, value)}
-    assert set(NAMES) == reachable
-    assert len(ct.__all__) == len(set(ct.__all__))
+def test_a_star_import_and_completion_offer_every_public_name():
+    assert set(NAMES) <= set(dir(ct))
+    names = {}
+    exec("from collabtop import *", names)
+    assert set(ct.__all__) <= set(names)
+
+
+def test_an_unknown_name_is_an_attribute_error_that_names_it():
+    with pytest.raises(AttributeError, match="'collabtop' has no attribute 'identity'"):
+        ct.__getattr__("identity")
+
+
+@pytest.mark.parametrize("module", ["collabtop", "collabtop.errors"])
+def test_nothing_heavy_is_imported_before_it_is_used(module):
+    heavy = "{'numpy', 'asyncio', 'rich', 'matplotlib', 'ray', 'grpc', 'polars'}"
+    script = f"import sys, {module}; print(*{heavy} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout == b"\n"
 
 
 @pytest.mark.parametrize("name", NAMES)
