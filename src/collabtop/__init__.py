@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collabtop.arms.logged import LoggedArms as LoggedArms
     from collabtop.arms.logged import read_rewards as read_rewards
     from collabtop.arms.policy import PullPolicy as PullPolicy
+    from collabtop.arms.reward import Reward as Reward
     from collabtop.arms.simulated import BernoulliArms as BernoulliArms
     from collabtop.arms.simulated import BetaArms as BetaArms
     from collabtop.arms.simulated import HeterogeneousArms as HeterogeneousArms
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from collabtop.problem import speedup as speedup
     from collabtop.runlog.log_repair import RepairReport as RepairReport
     from collabtop.runlog.log_repair import repair as repair
+    from collabtop.runlog.totals import Totals as Totals
     from collabtop.runs.identification import identify as identify
     from collabtop.runs.result import Result as Result
     from collabtop.runs.resumption import resume as resume
@@ -125,6 +127,7 @@ _MODULE_OF = {
     "RemoteArms": "teams.sites.team",
     "RepairReport": "runlog.log_repair",
     "Result": "runs.result",
+    "Reward": "arms.reward",
     "SAR": "algorithms.sar",
     "Scoreboard": "coordination.scoreboard",
     "SequentialHalving": "algorithms.sequential_halving",
@@ -138,6 +141,7 @@ _MODULE_OF = {
     "StudyTable": "studies.table",
     "Team": "coordination.team",
     "ThreadsTeam": "teams.threads",
+    "Totals": "runlog.totals",
     "Uniform": "algorithms.uniform",
     "UnknownAlgorithmError": "errors",
     "available_algorithms": "algorithms.registry",

@@ -51,6 +51,12 @@ class PullFailed(Event, frozen=True, tag="PullFailed"):
     """What went wrong: it raised an exception, returned no reward, or took too long."""
     again: bool
     """Whether the pull is tried again."""
+    number: int = 0
+    """The number of the pull, counted per agent."""
+    cost: float | None = None
+    """What the attempt was charged, if it is known."""
+    seconds: float = 0.0
+    """How long it took."""
 
 
 class Exchanged(Event, frozen=True, tag="Exchanged"):

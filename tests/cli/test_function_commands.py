@@ -46,6 +46,9 @@ def breaks(mean, rng):
 
 def price(mean):
     return 10 * mean
+
+def noted(mean, rng):
+    return ct.Reward(rng.random() < mean, cost=mean, note=f"trace of {mean}")
 """
 
 COMMON = ("-m", 2, "--agents", 3, "--horizon", 60, "--seed", 5)
@@ -250,3 +253,15 @@ def test_ctrl_c_says_that_the_same_command_goes_on_and_it_does(run, here):
         assert time.monotonic() - began < 2
         assert process.stderr.read() == "error: interrupted: run the same command again to continue\n"
     assert json.loads(run(*command).stdout) == json.loads(expected().to_json())
+
+
+def test_show_prints_the_cost_of_a_run_and_the_notes_of_a_candidate(run, refused, here):
+    source = ("--arms", "mymodule:candidates", "--pull", "mymodule:noted")
+    assert run("identify", *source, "--checkpoint", "run.ctlog", *COMMON).exit_code == 0
+    assert "cost" in run("show", "run.ctlog").stdout
+    shown = run("show", "run.ctlog", "--notes", "0.5").stdout
+    assert "trace of 0.5" in shown
+    assert "trace of 0.2" not in shown
+    notes = json.loads(run("show", "run.ctlog", "--notes", "0.5", "--json").stdout)
+    assert {(note["note"], note["cost"]) for note in notes} == {("trace of 0.5", 0.5)}
+    assert "0.7', but the label of a candidate is needed" in refused("show", "run.ctlog", "--notes", "0.7")

@@ -38,6 +38,7 @@ TAGS = {
     # records of logs and journals
     "collabtop.runlog.format.AgentStatus": "AgentStatus",
     "collabtop.runlog.format.Exchange": "Exchange",
+    "collabtop.runlog.format.FailedAttempt": "FailedAttempt",
     "collabtop.runlog.format.Finished": "Finished",
     "collabtop.runlog.format.Header": "Header",
     "collabtop.runlog.format.JournalHeader": "JournalHeader",

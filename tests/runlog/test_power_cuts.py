@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import collabtop as ct
+from collabtop.arms.base import Drawn
 from collabtop.events import PullsMade
 from collabtop.protocol.setup import Setup
 from collabtop.runlog import file as log_file
@@ -135,7 +136,8 @@ def written(path, rng, *, records=60):
         else:
             pulls = rng.randrange(1, 60)
             rewards = np.array([rng.random() for _ in range(pulls)])
-            log.append(Rewards.pack(0, number, np.zeros(pulls, np.int64), np.ones(pulls, np.int64), rewards, ""))
+            arms, counts = np.zeros(pulls, np.int64), np.ones(pulls, np.int64)
+            log.append(Rewards.pack(0, number, arms, counts, Drawn(rewards), ""))
         number += 1
     data = path.read_bytes()
     log.close()

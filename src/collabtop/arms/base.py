@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -16,13 +16,29 @@ from collabtop.errors import InputError
 from collabtop.validation import wrong_value
 
 if TYPE_CHECKING:
-    from collabtop.arms.calls import PullAttempt
+    from collabtop.arms.calls import AttemptOutcome, PullAttempt
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
 FailureMode = Literal["", "raise", "zero", "skip"]
 """What happens to a pull that fails for good; "" for arms whose pulls cannot fail."""
+
+
+class Drawn(NamedTuple):
+    """What consecutive pulls of one arm gave."""
+
+    rewards: Reals
+    """The rewards (NaN: the pull failed for good)."""
+    costs: Reals | None = None
+    """What each pull was charged, with its failed attempts (NaN: unknown); None if no cost is known."""
+    notes: tuple[str | None, ...] = ()
+    """A note per pull; empty if there is none."""
+    seconds: float = 0.0
+    """How long the calls took together."""
+
+
+NOTHING_DRAWN = Drawn(np.empty(0))
 
 
 class Recorder:
@@ -32,17 +48,21 @@ class Recorder:
         """Pull arms that return sums, or return the recorded sums."""
         return source.pull(arms, times, draws)
 
-    def recall(self, attempt: PullAttempt, limit: int) -> Reals:
-        """Return up to `limit` recorded rewards, starting at this pull (NaN: the pull failed)."""
-        return np.empty(0)
+    def recall(self, attempt: PullAttempt, limit: int) -> Drawn:
+        """Return up to `limit` recorded pulls, starting at this one."""
+        return NOTHING_DRAWN
 
-    def keep(self, attempt: PullAttempt, rewards: Reals) -> None:
-        """Record the rewards of the pulls just made (NaN: the pull failed)."""
+    def charged_before(self, attempt: PullAttempt) -> float | None:
+        """Return what failed attempts of an earlier process at this pull were charged, if it is known."""
+        return None
+
+    def keep(self, attempt: PullAttempt, drawn: Drawn) -> None:
+        """Record what the pulls just made gave."""
 
     def flush(self, agent: int) -> None:
         """Write the rewards of an agent that are still buffered."""
 
-    def note_failure(self, attempt: PullAttempt, label: str, error: str, *, again: bool) -> None:
+    def note_failure(self, attempt: PullAttempt, label: str, outcome: AttemptOutcome, *, again: bool) -> None:
         """Record an attempt that failed."""
 
 

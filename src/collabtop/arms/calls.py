@@ -7,8 +7,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from collabtop.arms.base import Reals
+from collabtop.arms.base import Drawn, Reals
 from collabtop.arms.draws import ALL_AGENTS, example_order, pull_rng
+from collabtop.arms.reward import Reward
 from collabtop.errors import InputError
 from collabtop.validation import wrong_value
 
@@ -61,6 +62,12 @@ class PullAttempt(NamedTuple):
     """Number of the (first) pull, counted per arm: over all agents if they share the arms' examples, else per agent."""
     retries: int = 0
     """Earlier attempts at this pull, which failed."""
+
+    def after(self, done: int) -> "PullAttempt":
+        """The pulls that are left when `done` of them are made."""
+        if not done:
+            return self
+        return self._replace(times=self.times - done, number=self.number + done, replicate=self.replicate + done)
 
     @property
     def rng(self) -> np.random.Generator:
@@ -151,12 +158,16 @@ class ExamplePull:
 
 
 class AttemptOutcome(NamedTuple):
-    """The result of an attempt: rewards, or what went wrong and whether a retry is allowed."""
+    """The result of an attempt: what it gave, or what went wrong and whether a retry is allowed."""
 
-    rewards: Reals | None
+    drawn: Drawn | None
     error: str = ""
     retry: bool = False
     cause: BaseException | None = None
+    cost: float | None = None
+    """What an attempt that failed was charged, if it is known."""
+    seconds: float = 0.0
+    """How long the call took."""
 
 
 def make_attempt(
@@ -172,15 +183,38 @@ def make_attempt(
 
 def outcome_of_error(error: BaseException, retry_on: tuple[type[Exception], ...]) -> AttemptOutcome:
     """The outcome of a call that raised."""
-    return AttemptOutcome(None, f"raised {type(error).__name__}: {error}", isinstance(error, retry_on), error)
+    retry = isinstance(error, retry_on) and not isinstance(error, InputError)  # a wrong `Reward` stays wrong
+    return AttemptOutcome(None, f"raised {type(error).__name__}: {error}", retry, error)
 
 
 def outcome_of_value(value: Any, times: int, is_batch: bool, retry_on: tuple[type[Exception], ...]) -> AttemptOutcome:
     """The outcome of a call that returned a value, which has to be a valid reward (or a batch of them)."""
-    fault = _batch_fault(value, times) if is_batch else _reward_fault(value)
+    values, costs, notes = _details(value, is_batch)
+    fault = _batch_fault(values, times) if is_batch else _reward_fault(values)
     if fault:
-        return AttemptOutcome(None, f"returned {fault}", issubclass(ValueError, retry_on))
-    return AttemptOutcome(np.array(value if is_batch else [value], np.float64))
+        cost = None if costs is None or np.isnan(costs).all() else float(np.nansum(costs))
+        return AttemptOutcome(None, f"returned {fault}", issubclass(ValueError, retry_on), cost=cost)
+    return AttemptOutcome(Drawn(np.array(values if is_batch else [values], np.float64), costs, notes))
+
+
+def _details(value: Any, is_batch: bool) -> tuple[Any, Reals | None, tuple[str | None, ...]]:
+    """The rewards without costs and notes, and these."""
+    if is_batch:
+        if not isinstance(value, list | tuple) or not any(isinstance(reward, Reward) for reward in value):
+            return value, None, ()
+        rewards = [reward if isinstance(reward, Reward) else Reward(reward) for reward in value]
+    elif isinstance(value, Reward):
+        rewards = [value]
+    else:
+        return value, None, ()
+    values = [reward.value for reward in rewards]
+    costs = [reward.cost for reward in rewards]
+    notes = tuple(reward.note for reward in rewards)
+    return (
+        values if is_batch else values[0],
+        None if costs.count(None) == len(costs) else np.array(costs, np.float64),  # None becomes NaN
+        () if notes.count(None) == len(notes) else notes,
+    )
 
 
 _PLAIN_NUMBERS = (float, bool, int)

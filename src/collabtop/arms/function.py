@@ -4,13 +4,14 @@ import math
 import pickle
 import threading
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from types import FunctionType
 from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 
-from collabtop.arms.base import Arms, FailureMode, Ints, Reals, Recorder
+from collabtop.arms.base import Arms, Drawn, FailureMode, Ints, Reals, Recorder
 from collabtop.arms.callers import Caller, make_caller
 from collabtop.arms.calls import AttemptOutcome, CandidatePull, PullAttempt, PullFunction
 from collabtop.arms.draws import AgentHalted, Draws
@@ -88,36 +89,40 @@ class CalledArms(Arms):
         return sums
 
     def _rewards(self, pulls: PullAttempt, draws: Draws, recorder: Recorder) -> Reals:
-        """The rewards of `pulls.times` pulls of one arm: recorded ones first, then new ones."""
-        count = pulls.times
-        rewards = np.empty(count)
-        recorded = recorder.recall(pulls, count)
-        done = len(recorded)
-        rewards[:done] = recorded
-        while done < count:
-            if draws.halted.is_set():
-                raise AgentHalted
-            times = count - done if self._function.batch else 1
-            number, replicate = pulls.number + done, pulls.replicate + done
-            attempt = PullAttempt(pulls.arm, times, pulls.seed, pulls.agent, number, replicate)
-            new_rewards = self._attempt_until_done(attempt, draws, recorder)
-            rewards[done : done + times] = new_rewards
-            recorder.keep(attempt, new_rewards)
-            done += times
+        """The rewards of `pulls.times` pulls of one arm: recorded ones, and new ones where there are none."""
+        rewards, done = np.empty(pulls.times), 0
+        while done < pulls.times:
+            attempt = pulls.after(done)
+            drawn = recorder.recall(attempt, attempt.times)
+            if not len(drawn.rewards):
+                if draws.halted.is_set():
+                    raise AgentHalted
+                attempt = attempt if self._function.batch else attempt._replace(times=1)
+                drawn = self._attempt_until_done(attempt, draws, recorder)
+                recorder.keep(attempt, drawn)
+            rewards[done : done + len(drawn.rewards)] = drawn.rewards
+            done += len(drawn.rewards)
         return rewards
 
-    def _attempt_until_done(self, attempt: PullAttempt, draws: Draws, recorder: Recorder) -> Reals:
+    def _attempt_until_done(self, attempt: PullAttempt, draws: Draws, recorder: Recorder) -> Drawn:
         caller, label = self._ready_caller(), self.label(attempt.arm)
+        before = recorder.charged_before(attempt)
+        charged = [] if before is None else [before]  # by failed attempts
         while True:
+            began = perf_counter()
             outcome = caller.call(attempt)
-            if outcome.rewards is not None:
-                return outcome.rewards
+            seconds = perf_counter() - began
+            if outcome.drawn is not None:
+                return _charged_too(outcome.drawn._replace(seconds=seconds), charged)
             if draws.halted.is_set():
                 raise AgentHalted
             again = outcome.retry and attempt.retries < self.policy.retries
-            recorder.note_failure(attempt, label, outcome.error, again=again)
+            outcome = outcome._replace(seconds=seconds)
+            recorder.note_failure(attempt, label, outcome, again=again)
+            if outcome.cost is not None:
+                charged.append(outcome.cost)
             if not again:
-                return self._failed_rewards(attempt, outcome, label)
+                return _charged_too(Drawn(self._failed_rewards(attempt, outcome, label)), charged)
             draws.halted.wait(self.policy.delay(attempt.retries))
             attempt = attempt._replace(retries=attempt.retries + 1)
 
@@ -162,6 +167,15 @@ class CalledArms(Arms):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._lock = threading.Lock()
+
+
+def _charged_too(drawn: Drawn, charged: list[float]) -> Drawn:
+    """Pulls that cost what their failed attempts were charged, too: the first one of a batch."""
+    if not charged:
+        return drawn
+    costs = np.full(len(drawn.rewards), np.nan) if drawn.costs is None else drawn.costs
+    costs[0] = math.fsum([*charged, 0.0 if math.isnan(costs[0]) else costs[0]])
+    return drawn._replace(costs=costs)
 
 
 class FunctionArms(CalledArms):

@@ -3,18 +3,29 @@
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from collabtop.cli.output import examples, print_json, print_tables
-from collabtop.display.log_table import log_tables, summarize
+from collabtop.display.log_table import log_tables, notes_table, summarize
 
-show_examples = examples("collabtop show run.ctlog", "collabtop show run.ctlog --json")
+show_examples = examples(
+    "collabtop show run.ctlog", "collabtop show run.ctlog --json", "collabtop show run.ctlog --notes polite"
+)
 
 
 def show(
     checkpoint: Annotated[Path, typer.Argument(metavar="FILE", help="A file written by `identify --checkpoint`.")],
     json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
+    notes: Annotated[
+        str | None,
+        typer.Option("--notes", metavar="CANDIDATE", help="Show the notes about the pulls of this candidate instead."),
+    ] = None,
 ) -> None:
     """Show a checkpoint: the run, its progress, and the pulls of each candidate."""
+    if notes is not None:
+        table, rows = notes_table(checkpoint, notes)
+        print_json(msgspec.to_builtins(rows)) if json else print_tables(table)
+        return
     summary = summarize(checkpoint)
     print_json(summary.to_dict()) if json else print_tables(log_tables(summary))

@@ -9,9 +9,11 @@ from rich.table import Table
 
 from collabtop.runlog.file import read_log
 from collabtop.runlog.format import Header
-from collabtop.runlog.log_state import LogState
+from collabtop.runlog.log_state import LogState, Note, notes_in
+from collabtop.runlog.totals import Totals
 from collabtop.runs.checkpoint import header_of
 from collabtop.runs.result import printable
+from collabtop.validation import wrong_value
 
 _SHOWN = 20
 
@@ -27,6 +29,8 @@ class LogSummary(msgspec.Struct, frozen=True):
     pulls_by_candidate: list[int]
     means: list[float | None]
     """Mean of the rewards of each candidate."""
+    totals: Totals
+    """What the calls of the user's function took."""
     top: list[str] | None
     """The answer, if the run is finished."""
 
@@ -48,6 +52,7 @@ def summarize(path: str | PathLike[str]) -> LogSummary:
         pulls=state.pulls,
         failed=int(state.failed.sum()),
         pulls_by_candidate=state.seen_pulls.tolist(),
+        totals=state.calls.totals(),
         means=[None if mean != mean else mean for mean in state.means.tolist()],
         top=None if state.top is None else [_label(header, arm) for arm in state.top],
     )
@@ -68,12 +73,37 @@ def _run_table(summary: LogSummary) -> Table:
         "algorithm": header.algorithm + (f" ({options})" if options else ""),
         "arms": f"{header.arms_class}, fingerprint {header.arms}",
         "so far": f"{pulls}, {summary.exchanges} exchanges",
+        **_calls(summary.totals),
         "answer": "not yet: continue with collabtop resume" if summary.top is None else ", ".join(summary.top),
     }
     table = Table(show_header=False, box=None)
     for name, value in rows.items():
         table.add_row(name, printable(value))
     return table
+
+
+def _calls(totals: Totals) -> dict[str, str]:
+    """What the calls took, if anything is known about them."""
+    if not totals.seconds:
+        return {}
+    cost = "" if totals.cost is None else f"cost {totals.cost:,.6g}, "
+    failed = f"{totals.attempts_failed:,} failed attempts, {totals.retries:,} retries"
+    return {"calls": f"{cost}{totals.seconds:,.1f} s in all, {failed}"}
+
+
+def notes_table(path: str | PathLike[str], candidate: str) -> tuple[Table, list[Note]]:
+    """The notes about the pulls of one candidate, by its label or number, as a table and as data."""
+    records = read_log(path)
+    header = header_of(records, path)
+    labels = header.labels or tuple(map(str, range(header.n)))
+    if candidate not in labels:
+        raise wrong_value("candidate", candidate, "the label of a candidate is needed; collabtop show lists them")
+    notes = list(notes_in(records, labels.index(candidate)))
+    table = Table("agent", "pull", "reward", "cost", "note", title=printable(candidate))
+    for note in notes:
+        numbers = ("-" if number is None else f"{number:.6g}" for number in (note.reward, note.cost))
+        table.add_row(str(note.agent), f"{note.pull:,}", *numbers, printable(note.note))
+    return table, notes
 
 
 def _candidate_table(summary: LogSummary) -> Table:

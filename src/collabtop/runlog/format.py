@@ -6,7 +6,8 @@ messages it received and the rewards it drew, so these records are all that a re
 
 =============  ============================================================================
 Header         the run: arms, m, agents, horizon, algorithm with options, seed
-Rewards        pulls of one agent, one reward each (NaN: the pull failed for good)
+Rewards        pulls of one agent, one reward each (NaN: the pull failed for good), with costs and notes
+FailedAttempt  an attempt at a pull that failed, and what it was charged
 Sums           pulls of one agent as one sum per arm, and the state of its generator afterwards
 Exchange       requests and replies, as they crossed
 Finished       the answer
@@ -28,6 +29,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from collabtop.arms.base import Drawn
 from collabtop.errors import CheckpointError
 from collabtop.problem import Problem
 
@@ -50,6 +52,8 @@ MAX_HORIZON = 10**15
 Index = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 """The number of an arm, an agent or a message."""
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+MAX_COST = 1e300
 Time = Annotated[float, msgspec.Meta(ge=0, le=253_402_300_799)]
 """Seconds since 1970, at most until the year 9999."""
 
@@ -129,7 +133,7 @@ def _sum_of_ints(data: bytes) -> int:
     return int(sum(_UNSIGNED[count].unpack(data)) if count <= _FEW else np.frombuffer(data, "<u4").sum(dtype=np.int64))
 
 
-def _check_reals(data: bytes, most: float, *, nan: bool = False) -> None:
+def _check_reals(data: bytes, most: float, *, nan: bool = False, name: str = "reward") -> None:
     """Check that packed real numbers are from 0 to `most`, or NaN if that is allowed."""
     count = len(data) // 8
     if count <= _FEW:
@@ -138,7 +142,7 @@ def _check_reals(data: bytes, most: float, *, nan: bool = False) -> None:
             return
     numbers = np.frombuffer(data, "<f8")
     if not (((numbers >= 0.0) & (numbers <= most)) | (np.isnan(numbers) & nan)).all():
-        raise ValueError(f"a reward is not a number from 0 to {most:g}")
+        raise ValueError(f"a {name} is not a number from 0 to {most:g}")
 
 
 _STATE_BYTES = 37
@@ -160,7 +164,7 @@ def _unpack_state(data: bytes) -> dict[str, Any]:
     }
 
 
-class Rewards(msgspec.Struct, frozen=True, tag="Rewards"):
+class Rewards(msgspec.Struct, frozen=True, omit_defaults=True, tag="Rewards"):
     """Consecutive pulls of one agent, from number `first` on."""
 
     agent: Index
@@ -172,28 +176,72 @@ class Rewards(msgspec.Struct, frozen=True, tag="Rewards"):
     rewards: bytes
     failures: str = ""
     """How failed pulls among them are handled: "zero" or "skip"."""
+    costs: bytes = b""
+    """What each pull was charged, with its failed attempts (NaN: unknown); empty if no cost is known."""
+    notes: tuple[tuple[Count, str], ...] = ()
+    """Notes about pulls, by their position in this record."""
+    seconds: Seconds = 0.0
+    """How long the calls took together."""
 
     def __post_init__(self) -> None:
         # Before anything is repeated that often.
         if len(self.arms) != len(self.counts) or _sum_of_ints(self.counts) * 8 != len(self.rewards):
             raise ValueError("the number of rewards does not match their counts")
         _check_reals(self.rewards, 1.0, nan=self.failures != "")
+        if self.costs:
+            if len(self.costs) != len(self.rewards):
+                raise ValueError("the number of costs does not match that of the rewards")
+            _check_reals(self.costs, MAX_COST, nan=True, name="cost")
+        if any(position >= self.pulls for position, _ in self.notes):
+            raise ValueError("a note is about a pull that is not in the record")
 
     @classmethod
-    def pack(cls, agent: int, first: int, arms: Ints, counts: Ints, rewards: Reals, failure_mode: str) -> Self:
-        """Make a record of rewards: `counts[j]` rewards in a row of `arms[j]` (NaN: the pull failed)."""
+    def pack(
+        cls,
+        agent: int,
+        first: int,
+        arms: Ints,
+        counts: Ints,
+        drawn: Drawn,
+        failure_mode: str,
+    ) -> Self:
+        """Make a record of what was drawn: `counts[j]` pulls in a row of `arms[j]`."""
+        rewards, costs, notes, seconds = drawn
         failures = failure_mode if np.isnan(rewards.sum()) else ""
-        return cls(agent, first, _pack_ints(arms), _pack_ints(counts), rewards.astype("<f8").tobytes(), failures)
+        packed = _pack_ints(arms), _pack_ints(counts), rewards.astype("<f8").tobytes()
+        numbered = tuple((position, note) for position, note in enumerate(notes) if note is not None)
+        packed_costs = b"" if costs is None else costs.astype("<f8").tobytes()
+        return cls(agent, first, *packed, failures, packed_costs, numbered, seconds)
 
     def unpack(self) -> tuple[Ints, Reals]:
         """The arm and the reward of each pull."""
         arms = np.repeat(_unpack_ints(self.arms), _unpack_ints(self.counts))
         return arms, np.frombuffer(self.rewards, "<f8").astype(np.float64)
 
+    def unpack_costs(self) -> Reals | None:
+        """What each pull was charged (NaN: unknown); None if no cost is known."""
+        return np.frombuffer(self.costs, "<f8").astype(np.float64) if self.costs else None
+
     @property
     def pulls(self) -> int:
         """The number of pulls in it."""
         return len(self.rewards) // 8
+
+
+class FailedAttempt(msgspec.Struct, frozen=True, tag="FailedAttempt"):
+    """An attempt at a pull that failed. `Rewards` holds its cost as well, once the pull is made."""
+
+    agent: Index
+    number: Count
+    """The number of the pull, counted per agent."""
+    candidate: str
+    attempt: Count
+    """0 for the first attempt."""
+    error: str
+    again: bool
+    """Whether the pull was tried again."""
+    cost: Annotated[float, msgspec.Meta(ge=0, le=MAX_COST)] | None = None
+    seconds: Seconds = 0.0
 
 
 class Sums(msgspec.Struct, frozen=True, tag="Sums"):
@@ -316,6 +364,7 @@ class StudyRows(msgspec.Struct, frozen=True, tag="StudyRows"):
 Record = (
     Header
     | Rewards
+    | FailedAttempt
     | Sums
     | Exchange
     | Timestamp

@@ -1,7 +1,7 @@
 """The state of a run as its log shows it: totals that are updated record by record."""
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 import numpy as np
@@ -14,6 +14,7 @@ from collabtop.runlog.format import (
     AgentState,
     AgentStatus,
     Exchange,
+    FailedAttempt,
     Finished,
     Header,
     Record,
@@ -22,6 +23,7 @@ from collabtop.runlog.format import (
     Sums,
     Timestamp,
 )
+from collabtop.runlog.totals import TotalsCounter
 
 _MAX_POINTS = 400
 """Points kept of the growth of words; when there are more, every other one is dropped."""
@@ -67,6 +69,8 @@ class LogState:
         """Names of remote sites with their numbers of agents, if the agents run at sites."""
         self.agent_states: dict[int, AgentState] = {}
         """Agents that their team has reported as here, away or lost."""
+        self.calls = TotalsCounter()
+        """What the calls of the user's function took."""
         self._exchanges_per_point = 1
         self._recent: deque[tuple[float, int]] = deque(maxlen=_PACE_WINDOW)
         self._allocate(0, 0)
@@ -102,7 +106,10 @@ class LogState:
             case RemoteRun():
                 self.sites = record.sites
             case Rewards():
+                self.calls.add(record)
                 self._add_rewards(record)
+            case FailedAttempt():
+                self.calls.add(record)
             case Sums():
                 self._add_pulls(record.agent, *record.unpack(), record.pulls)
             case Exchange():
@@ -212,6 +219,46 @@ class LogState:
             return None
         pulls_left = max(0, self.header.agents * self.header.horizon - self.pulls)
         return (end - start) / (pulls_after - pulls_before) * pulls_left
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A note about one pull (`Reward.note`)."""
+
+    candidate: int
+    agent: int
+    pull: int
+    """The number of the pull, counted per agent."""
+    reward: float | None
+    """None if the pull failed."""
+    cost: float | None
+    note: str
+
+
+def notes_in(records: Iterable[Record], candidate: int | None = None) -> Iterator[Note]:
+    """The notes in a log, in the order in which they were written; those of one candidate, or all.
+
+    >>> import collabtop as ct, pathlib, tempfile
+    >>> from collabtop.runlog.file import read_log
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.ctlog"
+    >>> def score(prompt, rng):
+    ...     return ct.Reward(0.5, cost=0.25, note=f"an answer to {prompt}")
+    >>> _ = ct.identify(["a", "b"], 1, pull=score, agents=1, horizon=8, seed=1, checkpoint=path)
+    >>> next(notes_in(read_log(path), candidate=1))
+    Note(candidate=1, agent=0, pull=4, reward=0.5, cost=0.25, note='an answer to b')
+    """
+    for record in records:
+        if not isinstance(record, Rewards) or not record.notes:
+            continue
+        (arms, rewards), costs = record.unpack(), record.unpack_costs()
+        for position, text in record.notes:
+            arm = int(arms[position])
+            if candidate in (None, arm):
+                cost = None if costs is None else _known(costs[position])
+                yield Note(arm, record.agent, record.first + position, _known(rewards[position]), cost, text)
+
+
+def _known(number: float) -> float | None:
+    return None if np.isnan(number) else float(number)
 
 
 def lost_in(record: Exchange) -> set[int]:

@@ -3,7 +3,7 @@
 import math
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Protocol
@@ -11,20 +11,19 @@ from typing import Protocol
 import numpy as np
 
 from collabtop.arms import Arms, Draws
-from collabtop.arms.base import Ints, Reals, Recorder
-from collabtop.arms.calls import PullAttempt
+from collabtop.arms.base import NOTHING_DRAWN, Drawn, Ints, Reals, Recorder
+from collabtop.arms.calls import AttemptOutcome, PullAttempt
 from collabtop.errors import CheckpointError, FileError
 from collabtop.events import Event, OnEvent, PullFailed, PullsMade
 from collabtop.runlog.flusher import Flusher
-from collabtop.runlog.format import AgentState, Record, Rewards, Sums
+from collabtop.runlog.format import AgentState, Exchange, FailedAttempt, Record, Rewards, Sums
+from collabtop.runlog.totals import Totals, TotalsCounter
 
 _SECONDS, _PULLS = 0.01, 4096
 """How long, and how many, rewards may wait for the next record: slow pulls are written one by one."""
 _SECONDS_WITHOUT_PULL = 0.1
 """After this time rewards are written though no further pull has ended. A thread that wakes up more often would slow
 down functions that do not release the interpreter lock."""
-
-_NOTHING = np.empty(0)
 
 
 class RecordSink(Protocol):
@@ -67,7 +66,7 @@ class RewardRecorder(Recorder):
         """What an earlier process of the same run logged."""
         self._sink, self._on_event, self._failure_mode = sink, on_event, failure_mode
         self._lock = threading.Lock()
-        self._rewards = _rewards_by_agent(records)
+        self._logged = _logged_by_agent(records)
         self._sums = {(record.agent, record.first): record for record in records if isinstance(record, Sums)}
         self._buffers: dict[int, _Buffer] = {}
         self._buffers_lock = threading.Lock()
@@ -76,14 +75,20 @@ class RewardRecorder(Recorder):
         self._unpublished: Counter[int] = Counter()  # pulls of each agent that were written, but not published
         self.failed: Counter[int] = Counter()
         """Pulls of each arm that failed for good, including those of the checkpoint."""
-        self.retries = 0
-        """Attempts that were repeated in this process."""
+        self._counter = TotalsCounter(records)
+        self._charged_before = self._counter.pending()
 
     @property
     def recorded_pulls(self) -> int:
         """Pulls that the checkpoint holds."""
         sums = sum(record.pulls for record in self._sums.values())
-        return sum(len(rewards) for _, rewards in self._rewards.values()) + sums
+        return sum(int(np.count_nonzero(logged.arms >= 0)) for logged in self._logged.values()) + sums
+
+    @property
+    def totals(self) -> Totals:
+        """What all calls took, including those of earlier processes; current when no agent is pulling."""
+        with self._buffers_lock:
+            return self._counter.totals()
 
     @property
     def is_logged(self) -> bool:
@@ -125,8 +130,8 @@ class RewardRecorder(Recorder):
         for record in self.records:
             if isinstance(record, Rewards | Sums):
                 by_agent.setdefault(record.agent, []).append(record)
-        for arms, rewards in self._rewards.values():
-            self.failed.update(arms[np.isnan(rewards)].tolist())
+        for logged in self._logged.values():
+            self.failed.update(logged.arms[(logged.arms >= 0) & np.isnan(logged.rewards)].tolist())
         return by_agent
 
     def add_record(self, record: Rewards | Sums) -> None:
@@ -134,40 +139,46 @@ class RewardRecorder(Recorder):
         if isinstance(record, Rewards):
             arms, rewards = record.unpack()
             self.failed.update(arms[np.isnan(rewards)].tolist())
+        self._add(record)
+
+    def add_failure(self, event: PullFailed) -> None:
+        """Record an attempt that failed, here or elsewhere."""
+        counted = event.agent, event.number, event.candidate, event.attempt, event.error, event.again
+        with self._buffers_lock:
+            self._add(FailedAttempt(*counted, event.cost, event.seconds))
+        self.publish(event)
+
+    def _add(self, record: Rewards | Sums | FailedAttempt) -> None:
+        self._counter.add(record)
         if self._sink is not None:
             self._sink.append(record)
 
-    def add_failure(self, event: PullFailed) -> None:
-        """Count an attempt that failed elsewhere."""
-        self.retries += event.again
-        self.publish(event)
-
     # -- rewards one by one
 
-    def recall(self, attempt: PullAttempt, limit: int) -> Reals:
-        """The recorded rewards from this pull on."""
-        arms, rewards = self._rewards.get(attempt.agent, (_NOTHING, _NOTHING))
-        span = slice(attempt.number, attempt.number + limit)
-        if not len(rewards[span]):
-            return _NOTHING
-        if (arms[span] != attempt.arm).any():
-            raise FileError(
-                f"the checkpoint does not fit this run: pull {attempt.number} of agent {attempt.agent} is of a "
-                "different candidate there"
-            )
-        self._count_failed(attempt.arm, rewards[span])
-        self.publish(PullsMade(attempt.agent, len(rewards[span]), recalled=True))
-        return rewards[span]
+    def recall(self, attempt: PullAttempt, limit: int) -> Drawn:
+        """The recorded pulls from this one on, up to the first that is not recorded."""
+        logged = self._logged.get(attempt.agent)
+        if logged is None or attempt.number >= len(logged.arms):
+            return NOTHING_DRAWN
+        drawn = logged.pulls(attempt, limit)
+        if len(drawn.rewards):
+            self._count_failed(attempt.arm, drawn.rewards)
+            self.publish(PullsMade(attempt.agent, len(drawn.rewards), recalled=True))
+        return drawn
 
-    def keep(self, attempt: PullAttempt, rewards: Reals) -> None:
-        """Record rewards just drawn; they are written within a tenth of a second, or when there are many."""
-        self._count_failed(attempt.arm, rewards)
+    def charged_before(self, attempt: PullAttempt) -> float | None:
+        """What an earlier process was charged for failed attempts at a pull that it did not complete."""
+        return self._charged_before.get((attempt.agent, attempt.number))
+
+    def keep(self, attempt: PullAttempt, drawn: Drawn) -> None:
+        """Record pulls just made; they are written within a tenth of a second, or when there are many."""
+        self._count_failed(attempt.arm, drawn.rewards)
         agent = attempt.agent
         with self._buffers_lock:
             buffer = self._buffers.get(agent)
             if buffer is None:
-                buffer = self._buffers[agent] = _Buffer(attempt.number)
-            buffer.add(attempt.arm, rewards)
+                buffer = self._buffers[agent] = _Buffer()
+            buffer.add(attempt, drawn)
             due = buffer.pulls >= _PULLS or monotonic() - self._written.get(agent, 0.0) >= _SECONDS
         if due:
             self.flush(agent)
@@ -195,16 +206,15 @@ class RewardRecorder(Recorder):
             return
         if self._sink is not None:
             self._sink.note_time()
-            self._sink.append(buffer.record(agent, self._failure_mode))
+        for record in buffer.records(agent, self._failure_mode):
+            self._add(record)
         self._written[agent] = monotonic()
         self._unpublished[agent] += buffer.pulls
 
-    def note_failure(self, attempt: PullAttempt, label: str, error: str, *, again: bool) -> None:
-        """Count a failed attempt."""
-        if again:
-            with self._lock:
-                self.retries += 1
-        self.publish(PullFailed(attempt.agent, label, attempt.retries, error, again))
+    def note_failure(self, attempt: PullAttempt, label: str, outcome: AttemptOutcome, *, again: bool) -> None:
+        """Record a failed attempt."""
+        failed = attempt.agent, label, attempt.retries, outcome.error, again
+        self.add_failure(PullFailed(*failed, attempt.number, outcome.cost, outcome.seconds))
 
     def _count_failed(self, arm: int, rewards: Reals) -> None:
         # Summing is faster than testing each, and usually none is NaN.
@@ -245,23 +255,41 @@ def _logged_sums(logged: Sums, source: Arms, arms: Ints, times: Ints, draws: Dra
 
 
 class _Buffer:
-    """Rewards of one agent that are not written yet."""
+    """Pulls of one agent that are not written yet; those made at the same time may come in any order."""
 
-    def __init__(self, first: int) -> None:
+    def __init__(self) -> None:
         self.pulls = 0
-        self._first = first
-        self._arms: list[int] = []
-        self._rewards: list[Reals] = []
+        self._parts: list[tuple[PullAttempt, Drawn]] = []
 
-    def add(self, arm: int, rewards: Reals) -> None:
-        self._arms.append(arm)
-        self._rewards.append(rewards)
-        self.pulls += len(rewards)
+    def add(self, attempt: PullAttempt, drawn: Drawn) -> None:
+        self._parts.append((attempt, drawn))
+        self.pulls += len(drawn.rewards)
 
-    def record(self, agent: int, failure_mode: str) -> Rewards:
-        counts = np.array([len(rewards) for rewards in self._rewards])
-        rewards = np.concatenate(self._rewards)
-        return Rewards.pack(agent, self._first, np.array(self._arms), counts, rewards, failure_mode)
+    def records(self, agent: int, failure_mode: str) -> Iterator[Rewards]:
+        """A record per row of consecutive pulls."""
+        parts = sorted(self._parts, key=lambda part: part[0].number)
+        start = 0
+        for stop in range(1, len(parts) + 1):
+            attempt, drawn = parts[stop - 1]
+            if stop == len(parts) or parts[stop][0].number != attempt.number + len(drawn.rewards):
+                row = parts[start:stop]
+                arms = np.array([attempt.arm for attempt, _ in row])
+                counts = np.array([len(drawn.rewards) for _, drawn in row])
+                joined = _joined([drawn for _, drawn in row])
+                yield Rewards.pack(agent, row[0][0].number, arms, counts, joined, failure_mode)
+                start = stop
+
+
+def _joined(parts: Sequence[Drawn]) -> Drawn:
+    """Consecutive pulls together."""
+    costs = notes = None
+    if any(part.costs is not None for part in parts):
+        unknown = (np.full(len(part.rewards), np.nan) for part in parts)
+        costs = np.concatenate([part.costs if part.costs is not None else next(unknown) for part in parts])
+    if any(part.notes for part in parts):
+        notes = tuple(note for part in parts for note in part.notes or (None,) * len(part.rewards))
+    rewards = np.concatenate([part.rewards for part in parts])
+    return Drawn(rewards, costs, notes or (), math.fsum(part.seconds for part in parts))
 
 
 def failure_mode_in(records: Sequence[Record]) -> str | None:
@@ -269,19 +297,48 @@ def failure_mode_in(records: Sequence[Record]) -> str | None:
     return next((record.failures for record in records if isinstance(record, Rewards) and record.failures), None)
 
 
-def _rewards_by_agent(records: Sequence[Record]) -> dict[int, tuple[Ints, Reals]]:
+class _Logged:
+    """The pulls of one agent that a log holds, by number. Pulls made at the same time leave gaps if a run is killed."""
+
+    def __init__(self, agent: int, records: list[Rewards], reported: int) -> None:
+        size = max(record.first + record.pulls for record in records)
+        self.arms: Ints = np.full(size, -1)  # -1: the log does not hold this pull
+        self.rewards: Reals = np.full(size, np.nan)
+        self.costs: Reals | None = np.full(size, np.nan) if any(record.costs for record in records) else None
+        for record in records:
+            span = slice(record.first, record.first + record.pulls)
+            if (self.arms[span] >= 0).any():
+                pulls = f"{span.start} to {span.stop - 1}"
+                raise FileError(f"the checkpoint is damaged: it holds one of the pulls {pulls} of agent {agent} twice")
+            self.arms[span], self.rewards[span] = record.unpack()
+            if self.costs is not None and record.costs:
+                self.costs[span] = record.unpack_costs()
+        # A reply is logged after the rewards behind it.
+        missing = np.flatnonzero(self.arms[:reported] < 0)
+        if len(missing):
+            raise FileError(f"the checkpoint is damaged: pull {missing[0]} of agent {agent} is missing")
+
+    def pulls(self, attempt: PullAttempt, limit: int) -> Drawn:
+        arms = self.arms[attempt.number : attempt.number + limit]
+        gaps = np.flatnonzero(arms < 0)
+        count = int(gaps[0]) if len(gaps) else len(arms)
+        if not count:
+            return NOTHING_DRAWN
+        if (arms[:count] != attempt.arm).any():
+            raise FileError(
+                f"the checkpoint does not fit this run: pull {attempt.number} of agent {attempt.agent} is of a "
+                "different candidate there"
+            )
+        span = slice(attempt.number, attempt.number + count)
+        return Drawn(self.rewards[span], None if self.costs is None else self.costs[span])
+
+
+def _logged_by_agent(records: Sequence[Record]) -> dict[int, _Logged]:
     by_agent: dict[int, list[Rewards]] = {}
+    reported: Counter[int] = Counter()
     for record in records:
         if isinstance(record, Rewards):
             by_agent.setdefault(record.agent, []).append(record)
-    return {agent: _joined(agent, of_agent) for agent, of_agent in by_agent.items()}
-
-
-def _joined(agent: int, records: list[Rewards]) -> tuple[Ints, Reals]:
-    next_pull = 0
-    for record in records:
-        if record.first != next_pull:
-            raise FileError(f"the checkpoint is damaged: pull {next_pull} of agent {agent} is missing")
-        next_pull += record.pulls
-    arms, rewards = zip(*(record.unpack() for record in records), strict=True)
-    return np.concatenate(arms), np.concatenate(rewards)
+        elif isinstance(record, Exchange):
+            reported.update({agent: pulls for agent, pulls, _ in record.replies})
+    return {agent: _Logged(agent, of_agent, reported[agent]) for agent, of_agent in by_agent.items()}

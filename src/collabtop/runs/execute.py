@@ -85,7 +85,7 @@ def _build_result(spec: RunSpec, header: Header, coordinator: Coordinator, recor
         coordinator.outcome(),
         observe=observe,
         failures={spec.arms.label(arm): count for arm, count in sorted(recorder.failed.items())},
-        retries=recorder.retries,
+        totals=recorder.totals,
         spending=None if spec.costs is None else _spending(spec, observe()),
     )
 

@@ -18,6 +18,7 @@ from collabtop.arms.base import Ints, Reals
 from collabtop.coordination.coordinator import Outcome
 from collabtop.coordination.team import Batch
 from collabtop.runlog.format import Header
+from collabtop.runlog.totals import Totals
 from collabtop.runs.budget import Spending
 from collabtop.runs.warnings import horizon_warnings
 
@@ -56,7 +57,7 @@ class Result:
         *,
         observe: Callable[[], Observed | None],
         failures: Mapping[str, int],
-        retries: int = 0,
+        totals: Totals | None = None,
         spending: Spending | None = None,
     ) -> None:
         self.algorithm = header.algorithm
@@ -85,8 +86,8 @@ class Result:
         """Agents that were lost for good, if the run continued without them."""
         self.failures = dict(failures)
         """Pulls that failed for good, by candidate; their reward is 0 or they were skipped, as the policy says."""
-        self.retries = retries
-        """Attempts that failed and were repeated."""
+        self.totals = totals or Totals()
+        """What all calls took together: cost, failures, retries and latency, over all processes of the run."""
         self.spending = spending
         """What the run was allowed to cost and did, if it had a budget."""
         self._observe = observe
@@ -134,6 +135,16 @@ class Result:
             f"{len(self.lost)} of {self.agents} agents were lost for good (number {numbers}), and the run continued "
             "without them: the others pulled their arms, and averages over agents are over those that remained"
         )
+
+    @property
+    def retries(self) -> int:
+        """Attempts that failed and were repeated."""
+        return self.totals.retries
+
+    @property
+    def cost(self) -> float | None:
+        """What all pulls were charged together, as far as they reported it with `Reward`; None if none did."""
+        return self.totals.cost
 
     @property
     def time(self) -> int:

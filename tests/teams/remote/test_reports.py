@@ -36,12 +36,19 @@ def test_each_pull_is_published_once_over_any_number_of_epochs(epochs, step):
     assert sum(event.pulls for event in events) == max(epochs)
 
 
-def test_rewards_are_recorded_in_order_and_those_of_a_function_kept_for_the_next_epoch():
+def test_rewards_of_a_function_are_recorded_in_any_order_and_kept_for_the_next_epoch():
     reports, recorder, records, _ = make_reports()
-    parts = [rewards(0, [1.0, np.nan]), rewards(2, [0.5])]
+    parts = [rewards(2, [0.5]), rewards(0, [1.0, np.nan])]
     reports.take(parts)
     assert records == reports.records[0] == parts
     assert recorder.failed == {2: 1}
+
+
+def test_simulated_rewards_are_recorded_in_order():
+    reports, _, records, _ = make_reports(repeatable=True)
+    parts = [rewards(0, [1.0, 0.0]), rewards(2, [0.5])]
+    reports.take(parts)
+    assert records == parts
     with pytest.raises(ProtocolError, match="pulls 3 to 4 of agent 0 were not reported"):
         reports.take([rewards(5, [1.0])])
 

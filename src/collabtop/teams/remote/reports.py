@@ -95,14 +95,14 @@ class ReportSink:
 
     def _record(self, record: Rewards | Sums) -> None:
         agent = record.agent
-        if record.first < self._recorded[agent]:  # simulated rewards that a rebuilt agent drew again
+        if not self._repeatable:  # pulls that are made at the same time end in any order
+            self.records[agent].append(record)
+        elif record.first < self._recorded[agent]:  # simulated rewards that a rebuilt agent drew again
             return
-        if record.first > self._recorded[agent]:
+        elif record.first > self._recorded[agent]:
             missing = f"{self._recorded[agent]} to {record.first - 1}"
             raise ProtocolError(f"pulls {missing} of agent {agent} were not reported")
         self._recorded[agent] += record.pulls
-        if not self._repeatable:
-            self.records[agent].append(record)
         self._recorder.add_record(record)
 
     def _publish(self, event: PullsMade) -> None:
