@@ -9,7 +9,7 @@
      |    +-- SettingError             this algorithm does not work for these arms, agents or m
      |    +-- UnknownAlgorithmError    no algorithm has that name
      |    +-- FileError                a file is missing, unreadable or malformed
-     +-- PullError (RuntimeError)      the user's own function failed or gave no reward in [0, 1]
+     +-- PullError (RuntimeError)      the user's own function failed or returned no valid reward
      +-- AgentLostError (RuntimeError) an agent elsewhere was lost and could not be restored
      +-- CheckpointError (RuntimeError) a checkpoint could not be written; what it holds is intact
      +-- SiteError (RuntimeError)      a remote site is missing, lost or was rejected; the log is intact

@@ -29,6 +29,8 @@ class Problem(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """The most pulls of an arm by all agents together: after them its mean is exact. None: no limit."""
     numbered: bool = False
     """Whether the pulls of an arm are numbered over all agents, because number t is the same example for all arms."""
+    bounded: bool = True
+    """Whether rewards have bounds, so that their internal values lie in [0, 1]."""
 
     @property
     def rounds(self) -> int:
@@ -75,6 +77,17 @@ class Problem(msgspec.Struct, frozen=True, repr_omit_defaults=True):
             total = max(0, min(total, self.pull_limit - pulls_before))
         each, left_over = divmod(total, self.agents)
         return pulls_before + agent * each + min(agent, left_over), each + (agent < left_over)
+
+
+def opposite(
+    sums: NDArray[np.float64], pulls: NDArray[np.int64] | int = 1, *, bounded: bool = True
+) -> NDArray[np.float64]:
+    """Sums (or means) of opposite rewards, of which the best arms have the smallest: 1 - x for x in [0, 1], else -x.
+
+    >>> opposite(np.array([0.25, 1.0])), opposite(np.array([0.25, 1.0]), bounded=False)
+    (array([0.75, 0.  ]), array([-0.25, -1.  ]))
+    """
+    return pulls - sums if bounded else -sums
 
 
 def as_means(means: ArrayLike, name: str = "means") -> NDArray[np.float64]:

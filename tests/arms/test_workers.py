@@ -10,7 +10,8 @@ import time
 import pytest
 
 import collabtop as ct
-from collabtop.arms.calls import PullAttempt
+from collabtop.arms.calls import CandidatePull, PullAttempt
+from collabtop.arms.unit import Unit
 from collabtop.arms.workers import WorkerCaller
 
 
@@ -23,8 +24,11 @@ def busy_threads():
     sys.setswitchinterval(before)
 
 
-def sleeps(attempt):
+def sleep(candidate, rng):
     time.sleep(60)
+
+
+SLEEPS = CandidatePull(["slow"], sleep, unit=Unit())
 
 
 def an_attempt():
@@ -32,7 +36,7 @@ def an_attempt():
 
 
 def test_a_run_that_ends_while_its_agents_wait_for_pulls_ends_without_an_error(busy_threads, left_behind):
-    caller = WorkerCaller(sleeps, ct.PullPolicy(time_limit=60), pickle.dumps)
+    caller = WorkerCaller(SLEEPS, ct.PullPolicy(time_limit=60), pickle.dumps)
     outcomes = []
     agents = [threading.Thread(target=lambda: outcomes.append(caller.call(an_attempt()))) for _ in range(6)]
     for agent in agents:
@@ -47,7 +51,7 @@ def test_a_run_that_ends_while_its_agents_wait_for_pulls_ends_without_an_error(b
 
 
 def test_no_process_is_started_for_a_run_that_has_ended(left_behind):
-    caller = WorkerCaller(sleeps, ct.PullPolicy(time_limit=60), pickle.dumps)
+    caller = WorkerCaller(SLEEPS, ct.PullPolicy(time_limit=60), pickle.dumps)
     caller.close()
     with pytest.raises(ct.PullError, match="after the run had ended"):
         caller.call(an_attempt())

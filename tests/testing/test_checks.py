@@ -84,7 +84,7 @@ def test_arms_that_keep_the_contract_pass():
         (WholeNumbers, "pull gives int64, not float64"),
         (OneSumForAll, r"pull of 20 arms gives \(1,\) sums"),
         (MoreThanOneAPull, "outside"),
-        (NotANumber, "outside"),
+        (NotANumber, "not a finite number"),
         (ChanceOfItsOwn, "pull takes chance from elsewhere"),
         (SortsTheListItWasGiven, "changes the list of arms"),
         (CountsDownTheTimesItWasGiven, "numbers of pulls it was given|outside"),

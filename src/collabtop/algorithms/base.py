@@ -48,6 +48,8 @@ class Algorithm(ABC):
     """Whether it relies on all agents seeing the same distributions."""
     stops_early: ClassVar[bool] = False
     """Whether it stops as soon as the answer has its option `confidence`; the horizon is then only a limit."""
+    needs_bounds: ClassVar[bool] = False
+    """Whether it relies on rewards within bounds, such as for intervals that hold with a given probability."""
     fixed_schedule: ClassVar[bool] = False
     """Whether the number of arms and pulls in each request follows from the problem alone, not from rewards, as long as
     no agent is lost. Then a remote site with a policy can compare each request with the plan."""

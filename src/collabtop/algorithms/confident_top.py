@@ -26,6 +26,7 @@ class _Race(Algorithm):
     """What the IID and the non-IID algorithm share: pull all open arms, and settle those clear of the border."""
 
     stops_early: ClassVar[bool] = True
+    needs_bounds: ClassVar[bool] = True
     confidence: float = 0.95
     tolerance: float = 0.0
 

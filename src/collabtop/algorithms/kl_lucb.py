@@ -38,6 +38,7 @@ class KLLUCB(Algorithm):
     summary: ClassVar[str] = "One agent pulls the two arms on which the answer depends, until their intervals separate."
     messages: ClassVar[tuple[type[Message], ...]] = (Pull,)
     stops_early: ClassVar[bool] = True
+    needs_bounds: ClassVar[bool] = True
     confidence: float = 0.95
     tolerance: float = 0.0
 

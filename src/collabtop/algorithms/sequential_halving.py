@@ -68,7 +68,7 @@ class SequentialHalving(Algorithm):
             board.add(live, sums, pulls)
             # With a pull limit, the rounds share their examples, and all of them together say more than the last.
             means = sums / times if problem.pull_limit is None else board.means(live)
-            worse = smallest(perturbed(means, rng), len(live) // 2)
+            worse = smallest(perturbed(means, rng, bounded=problem.bounded), len(live) // 2)
             board.reject(live[worse], r, "shared")
             live = live[~worse]
         board.accept(live, problem.rounds - 1, "shared")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collabtop.arms.draws import Draws
+from collabtop.arms.unit import DEFAULT_UNIT, Unit
 from collabtop.errors import InputError
 from collabtop.validation import wrong_value
 
@@ -67,7 +68,7 @@ class Recorder:
 
 
 class Arms(ABC):
-    """n arms to choose from; each pull of one returns a reward in [0, 1].
+    """n arms to choose from; each pull of one returns a reward, in [0, 1] unless `unit` says otherwise.
 
     A subclass implements one method, `pull`. `collabtop.testing.check_arms` checks that it keeps the
     contract.
@@ -84,6 +85,8 @@ class Arms(ABC):
     """Whether pulls are free and the same draws give the same rewards, so that a resumed run may pull again."""
     takes_pull: ClassVar[bool] = False
     """Whether the arms are candidates with a function `pull`, so that `resume` can rebuild them from a checkpoint."""
+    unit: Unit = DEFAULT_UNIT
+    """The direction and bounds of the rewards. `pull` returns sums of internal values: `unit.internal(reward)`."""
     paired: bool = False
     """Whether pull number t of every arm uses the same example, or the same random numbers."""
     pull_limit: int | None = None
@@ -142,7 +145,8 @@ class Arms(ABC):
 
     def identity(self) -> list[Any]:
         """The data that distinguish these arms from others; a checkpoint only works with arms of the same identity."""
-        return [type(self).__name__, self.n, self.agents, self.labels]
+        unit = [] if self.unit.is_default else [self.unit.direction, self.unit.bounds]
+        return [type(self).__name__, self.n, self.agents, self.labels, *unit]
 
     def fingerprint(self) -> str:
         """A short hash that identifies these arms.

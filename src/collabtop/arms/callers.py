@@ -77,7 +77,7 @@ class LoopCaller:
             return AttemptOutcome(None, f"took longer than {limit:g} s", issubclass(TimeoutError, retry_on))
         except Exception as error:
             return outcome_of_error(error, retry_on)
-        return outcome_of_value(value, attempt.times, self._function.batch, retry_on)
+        return outcome_of_value(value, self._function, attempt.times, retry_on)
 
     def close(self) -> None:
         """Cancel what is under way and end the loop."""

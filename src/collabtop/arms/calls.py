@@ -10,6 +10,7 @@ import numpy as np
 from collabtop.arms.base import Drawn, Reals
 from collabtop.arms.draws import ALL_AGENTS, example_order, pull_rng
 from collabtop.arms.reward import Reward
+from collabtop.arms.unit import Unit
 from collabtop.errors import InputError
 from collabtop.validation import wrong_value
 
@@ -87,15 +88,23 @@ class PullFunction(Protocol):
 
     batch: bool
     is_async: bool
+    unit: Unit
+    """The unit of the rewards that the function returns."""
 
     def __call__(self, attempt: PullAttempt) -> Any:
         """Call the user's function and return its result."""
+
+    def describe(self, attempt: PullAttempt) -> str:
+        """What the function was called with besides the candidate, for messages; "" if there is nothing to name."""
 
 
 class CandidatePull:
     """Calls `pull(candidate, rng)` or, if marked, `pull(candidate, times, rng)` or `pull(candidate, replicate)`."""
 
-    def __init__(self, candidates: Sequence[Any], function: Callable[..., Any], *, paired: bool = False) -> None:
+    def __init__(
+        self, candidates: Sequence[Any], function: Callable[..., Any], *, unit: Unit, paired: bool = False
+    ) -> None:
+        self.unit = unit
         self.batch = bool(getattr(function, "collabtop_batch", False))
         self.is_async = _is_async(function)
         self._by_replicate = bool(getattr(function, "collabtop_replicates", False))
@@ -118,6 +127,10 @@ class CandidatePull:
             return self._function(candidate, attempt.replicate)
         return self._function(candidate, attempt.paired_rng(ALL_AGENTS) if self.paired else attempt.rng)
 
+    def describe(self, attempt: PullAttempt) -> str:
+        """The number of the replicate, if the function takes it."""
+        return f", replicate {attempt.replicate}," if self._by_replicate else ""
+
 
 class ExamplePull:
     """Calls `score(candidate, example)` or `score(candidate, example, rng)` with an example that it chooses."""
@@ -130,9 +143,11 @@ class ExamplePull:
         examples: Sequence[Sequence[Any]],
         function: Callable[..., Any],
         *,
+        unit: Unit,
         by_agent: bool,
         replace: bool,
     ) -> None:
+        self.unit = unit
         self.is_async = _is_async(function)
         self.takes_rng = _accepts(function, 3)
         _check_function(
@@ -143,22 +158,31 @@ class ExamplePull:
 
     def __call__(self, attempt: PullAttempt) -> Any:
         """Choose an example and call the function."""
-        owner = attempt.agent if self._by_agent else ALL_AGENTS
-        examples = self._examples[attempt.agent if self._by_agent else 0]
+        index, rng = self._choose(attempt)
+        arguments = (self._candidates[attempt.arm], self._examples_of(attempt)[index])
+        return self._function(*arguments, rng) if self.takes_rng else self._function(*arguments)
+
+    def describe(self, attempt: PullAttempt) -> str:
+        """The example."""
+        index, _ = self._choose(attempt)
+        return f" on examples{f'[{attempt.agent}]' if self._by_agent else ''}[{index}]"
+
+    def _choose(self, attempt: PullAttempt) -> tuple[int, np.random.Generator]:
+        """The index of the example, and the generator for what else is random."""
+        count = len(self._examples_of(attempt))
         if self._replace:
             rng = attempt.rng
-            index = rng.integers(len(examples))
-        else:
-            rng = attempt.paired_rng(owner)
-            lap, position = divmod(attempt.replicate, len(examples))
-            index = example_order(attempt.seed, owner, lap, len(examples))[position]
-        example = examples[int(index)]
-        arguments = (self._candidates[attempt.arm], example)
-        return self._function(*arguments, rng) if self.takes_rng else self._function(*arguments)
+            return int(rng.integers(count)), rng
+        owner = attempt.agent if self._by_agent else ALL_AGENTS
+        lap, position = divmod(attempt.replicate, count)
+        return int(example_order(attempt.seed, owner, lap, count)[position]), attempt.paired_rng(owner)
+
+    def _examples_of(self, attempt: PullAttempt) -> Sequence[Any]:
+        return self._examples[attempt.agent if self._by_agent else 0]
 
 
 class AttemptOutcome(NamedTuple):
-    """The result of an attempt: what it gave, or what went wrong and whether a retry is allowed."""
+    """The result of an attempt: what it gave (internal values), or what went wrong and whether a retry is allowed."""
 
     drawn: Drawn | None
     error: str = ""
@@ -170,15 +194,13 @@ class AttemptOutcome(NamedTuple):
     """How long the call took."""
 
 
-def make_attempt(
-    function: Callable[[PullAttempt], Any], attempt: PullAttempt, retry_on: tuple[type[Exception], ...]
-) -> AttemptOutcome:
+def make_attempt(function: PullFunction, attempt: PullAttempt, retry_on: tuple[type[Exception], ...]) -> AttemptOutcome:
     """Call a function that is not async once, and check its result."""
     try:
         value = function(attempt)
     except Exception as error:
         return outcome_of_error(error, retry_on)
-    return outcome_of_value(value, attempt.times, getattr(function, "batch", False), retry_on)
+    return outcome_of_value(value, function, attempt.times, retry_on)
 
 
 def outcome_of_error(error: BaseException, retry_on: tuple[type[Exception], ...]) -> AttemptOutcome:
@@ -187,14 +209,18 @@ def outcome_of_error(error: BaseException, retry_on: tuple[type[Exception], ...]
     return AttemptOutcome(None, f"raised {type(error).__name__}: {error}", retry, error)
 
 
-def outcome_of_value(value: Any, times: int, is_batch: bool, retry_on: tuple[type[Exception], ...]) -> AttemptOutcome:
+def outcome_of_value(
+    value: Any, function: PullFunction, times: int, retry_on: tuple[type[Exception], ...]
+) -> AttemptOutcome:
     """The outcome of a call that returned a value, which has to be a valid reward (or a batch of them)."""
-    values, costs, notes = _details(value, is_batch)
-    fault = _batch_fault(values, times) if is_batch else _reward_fault(values)
+    values, costs, notes = _details(value, function.batch)
+    unit = function.unit
+    fault = _batch_fault(values, times, unit) if function.batch else _reward_fault(values, unit)
     if fault:
         cost = None if costs is None or np.isnan(costs).all() else float(np.nansum(costs))
         return AttemptOutcome(None, f"returned {fault}", issubclass(ValueError, retry_on), cost=cost)
-    return AttemptOutcome(Drawn(np.array(values if is_batch else [values], np.float64), costs, notes))
+    rewards = unit.internal(np.array(values if function.batch else [values], np.float64))
+    return AttemptOutcome(Drawn(rewards, costs, notes))
 
 
 def _details(value: Any, is_batch: bool) -> tuple[Any, Reals | None, tuple[str | None, ...]]:
@@ -220,15 +246,13 @@ def _details(value: Any, is_batch: bool) -> tuple[Any, Reals | None, tuple[str |
 _PLAIN_NUMBERS = (float, bool, int)
 
 
-def _reward_fault(reward: Any) -> str:
+def _reward_fault(reward: Any, unit: Unit) -> str:
     if type(reward) not in _PLAIN_NUMBERS and not isinstance(reward, numbers.Real | np.bool_):
         return f"{reward!r:.80}, which is not a number"
-    if not 0 <= reward <= 1:  # also true for NaN
-        return f"{reward!s:.80}, but a reward lies in [0, 1]"
-    return ""
+    return unit.fault(reward)
 
 
-def _batch_fault(rewards: Any, times: int) -> str:
+def _batch_fault(rewards: Any, times: int, unit: Unit) -> str:
     try:
         values = np.asarray(rewards)
     except ValueError:  # lists of different lengths
@@ -237,8 +261,8 @@ def _batch_fault(rewards: Any, times: int) -> str:
         return f"{rewards!r:.80}, which is not a list of rewards"
     if len(values) != times:
         return f"{len(values)} rewards, but {times} were requested"
-    bad = ~((values >= 0) & (values <= 1))
-    return f"{values[bad][0]}, but a reward lies in [0, 1]" if bad.any() else ""
+    fault = unit.first_fault(values)
+    return "" if fault is None else fault[1]
 
 
 def _is_async(function: Callable[..., Any]) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from collabtop.arms.calls import ExamplePull
 from collabtop.arms.function import CalledArms, as_candidates, plain_data
 from collabtop.arms.policy import PullPolicy
+from collabtop.arms.unit import Bounds, Direction, Unit
 from collabtop.errors import InputError
 
 
@@ -14,7 +15,7 @@ class DatasetArms(CalledArms):
     """Candidates that are evaluated on examples: prompts on a question set, models on a test set.
 
     One pull scores one candidate on one example: `score(candidate, example)`, or `score(candidate, example, rng)` if
-    the scoring itself is random, returns a reward in [0, 1].
+    the scoring itself is random, returns a reward.
 
     The examples are put in a random order, the same for all candidates: pull number t of every candidate uses the t-th
     of them, whichever agent makes it. So candidates are compared on the same examples, and no candidate is scored on an
@@ -27,6 +28,8 @@ class DatasetArms(CalledArms):
         score: the function, plain or `async`.
         by_agent: `examples` has one list of examples per agent, and each agent sees only its own (non-IID).
         replace: draw an example at random for every pull instead, for each candidate on its own.
+        direction: `"maximize"`, or `"minimize"` if small rewards are better: a latency, an error, a price.
+        bounds: the smallest and the largest possible reward, or None if there are none.
         labels: the names of the candidates.
         policy: what happens to pulls that fail.
 
@@ -47,6 +50,8 @@ class DatasetArms(CalledArms):
         *,
         by_agent: bool = False,
         replace: bool = False,
+        direction: Direction = "maximize",
+        bounds: Bounds = (0.0, 1.0),
         labels: Sequence[str] | None = None,
         policy: PullPolicy | None = None,
     ) -> None:
@@ -61,7 +66,8 @@ class DatasetArms(CalledArms):
                 argument="examples",
             )
         self._replace = replace
-        function = ExamplePull(candidates, self._examples, score, by_agent=by_agent, replace=replace)
+        unit = Unit(direction, bounds)
+        function = ExamplePull(candidates, self._examples, score, unit=unit, by_agent=by_agent, replace=replace)
         agents = len(self._examples) if by_agent else None
         super().__init__(candidates, function, labels=labels, agents=agents, policy=policy)
         self.paired, self.independent = not replace, replace

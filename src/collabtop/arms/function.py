@@ -16,6 +16,7 @@ from collabtop.arms.callers import Caller, make_caller
 from collabtop.arms.calls import AttemptOutcome, CandidatePull, PullAttempt, PullFunction
 from collabtop.arms.draws import AgentHalted, Draws
 from collabtop.arms.policy import PullPolicy
+from collabtop.arms.unit import Bounds, Direction, Unit
 from collabtop.errors import InputError, PullError
 from collabtop.validation import wrong_value
 
@@ -34,6 +35,7 @@ class CalledArms(Arms):
         agents: int | None,
         policy: PullPolicy | None,
     ) -> None:
+        self.unit = function.unit
         if policy is not None and not isinstance(policy, PullPolicy):
             raise wrong_value("policy", policy, "a PullPolicy is needed, such as PullPolicy(retries=3)")
         self.candidates: Sequence[Any] = list(candidates)
@@ -42,6 +44,12 @@ class CalledArms(Arms):
         super().__init__(len(candidates), labels=labels, agents=agents)
         self.policy = policy or PullPolicy()
         """What happens to pulls that fail."""
+        if self.policy.failures == "zero" and not self.unit.bounded:
+            raise InputError(
+                "failures is 'zero', which gives a failed pull the worst reward, but without bounds there is none: use "
+                "failures='raise' or 'skip', or pass bounds=(low, high)",
+                argument="policy",
+            )
         self.failure_mode: FailureMode = self.policy.failures
         self._dumps: Callable[[Any], bytes] = pickle.dumps
         self._function = function
@@ -129,7 +137,8 @@ class CalledArms(Arms):
     def _failed_rewards(self, attempt: PullAttempt, outcome: AttemptOutcome, label: str) -> Reals:
         if self.policy.failures == "raise":
             tried = f" (tried {attempt.retries + 1} times)" if attempt.retries else ""
-            raise PullError(f"pull of candidate {label!r} {outcome.error}{tried}", label) from outcome.cause
+            called_with = f"candidate {label!r}{self._function.describe(attempt)}"
+            raise PullError(f"pull of {called_with} {outcome.error}{tried}", label) from outcome.cause
         return np.full(attempt.times, np.nan)
 
     def _sum(self, arm: int, rewards: Reals, draws: Draws) -> float:
@@ -179,7 +188,7 @@ def _charged_too(drawn: Drawn, charged: list[float]) -> Drawn:
 
 
 class FunctionArms(CalledArms):
-    """Candidates and a function that tries one of them once: `pull(candidate, rng)` returns a reward in [0, 1].
+    """Candidates and a function that tries one of them once: `pull(candidate, rng)` returns a reward.
 
     `rng` is created for every pull from (seed, agent, pull number, attempt): use it for all randomness in
     `pull`, and a run can be reproduced exactly. `pull` may be `async`, or marked with `batch` to make many
@@ -190,6 +199,8 @@ class FunctionArms(CalledArms):
         pull: the function.
         paired: give the t-th pull of every candidate the same random numbers (common random numbers). Where part of
             the noise is the same for all candidates, it then cancels out when they are compared.
+        direction: `"maximize"`, or `"minimize"` if small rewards are better: a latency, an error, a price.
+        bounds: the smallest and the largest possible reward, or None if there are none.
         labels: the names of the candidates; the default is `str(candidate)`.
         policy: what happens to pulls that fail.
 
@@ -210,11 +221,13 @@ class FunctionArms(CalledArms):
         pull: Pull,
         *,
         paired: bool = False,
+        direction: Direction = "maximize",
+        bounds: Bounds = (0.0, 1.0),
         labels: Sequence[str] | None = None,
         policy: PullPolicy | None = None,
     ) -> None:
         candidates = as_candidates(candidates)
-        function = CandidatePull(candidates, pull, paired=paired)
+        function = CandidatePull(candidates, pull, unit=Unit(direction, bounds), paired=paired)
         super().__init__(candidates, function, labels=labels, agents=None, policy=policy)
         self.paired, self.independent = function.paired, not function.paired
 
@@ -270,26 +283,36 @@ def _is_plain(value: Any) -> bool:
     return value is None or type(value) in (str, int, float, bool, bytes)
 
 
-def as_arms(arms: Any, pull: Pull | None = None, policy: PullPolicy | None = None, *, paired: bool = False) -> Arms:
+def as_arms(
+    arms: Any,
+    pull: Pull | None = None,
+    policy: PullPolicy | None = None,
+    *,
+    paired: bool = False,
+    direction: Direction = "maximize",
+    bounds: Bounds = (0.0, 1.0),
+) -> Arms:
     """Arms, made from candidates and a function if they are not arms already."""
     if isinstance(arms, Arms):
         if pull is not None:
             raise InputError(
                 "pull only applies to a list of candidates; these arms have their own pull", argument="pull"
             )
-        if policy is not None:
+        unit = Unit(direction, bounds)
+        given = {
+            "policy": policy is not None,
+            "paired": paired,
+            "direction": unit.direction != "maximize",
+            "bounds": unit.bounds != (0.0, 1.0),
+        }
+        for name in (name for name, is_given in given.items() if is_given):
             raise InputError(
-                "policy only applies with pull; pass it to the arms instead: FunctionArms(..., policy=...)",
-                argument="policy",
-            )
-        if paired:
-            raise InputError(
-                "paired only applies with pull; pass it to the arms instead: FunctionArms(..., paired=True)",
-                argument="paired",
+                f"{name} only applies with pull; pass it to the arms instead: FunctionArms(..., {name}=...)",
+                argument=name,
             )
         return arms
     if pull is not None:
-        return FunctionArms(arms, pull, paired=paired, policy=policy)
+        return FunctionArms(arms, pull, paired=paired, direction=direction, bounds=bounds, policy=policy)
     raise InputError(
         f"arms is a {type(arms).__name__}, but arms are needed: BernoulliArms(means) to simulate, "
         "or a list of your own candidates with pull=, the function that tries one of them",

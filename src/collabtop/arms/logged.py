@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from collabtop.arms.base import Arms, Ints, Reals
 from collabtop.arms.draws import Draws
 from collabtop.arms.files import read_text
+from collabtop.arms.unit import Bounds, Direction, Unit
 from collabtop.errors import FileError, InputError, PullError
-from collabtop.problem import as_means
 
 _COLUMN_NAMES = {
     "candidate": ("candidate", "arm", "label", "name"),
@@ -32,6 +32,8 @@ class LoggedArms(Arms):
             run stops.
         dealt_to: with `replay` and IID rewards, the number of agents K: agent k replays every K-th reward,
             starting at number k, so that no reward is used twice.
+        direction: `"maximize"`, or `"minimize"` if small rewards are better: a latency, an error, a price.
+        bounds: the smallest and the largest possible reward, or None if there are none.
 
     >>> import collabtop as ct
     >>> arms = ct.LoggedArms([[0, 1, 0], [1, 1, 0, 1]], labels=["old", "new"])
@@ -48,10 +50,16 @@ class LoggedArms(Arms):
         labels: Sequence[str] | None = None,
         replay: bool = False,
         dealt_to: int | None = None,
+        direction: Direction = "maximize",
+        bounds: Bounds = (0.0, 1.0),
     ) -> None:
+        self.unit = unit = Unit(direction, bounds)
         by_agent = bool(len(rewards)) and all(len(of_arm) and np.ndim(of_arm[0]) == 1 for of_arm in rewards)
         table = [
-            [_checked_rewards(values, f"rewards[{arm}]") for values in (of_arm if by_agent else [of_arm])]
+            [
+                _checked_rewards(values, f"rewards[{arm}]{f'[{agent}]' if by_agent else ''}", unit)
+                for agent, values in enumerate(of_arm if by_agent else [of_arm])
+            ]
             for arm, of_arm in enumerate(rewards)
         ]
         if len({len(of_arm) for of_arm in table}) > 1:
@@ -101,7 +109,14 @@ class LoggedArms(Arms):
         return float(rewards[first : first + count].sum())
 
 
-def read_rewards(path: str | PathLike[str], *, replay: bool = False, dealt_to: int | None = None) -> LoggedArms:
+def read_rewards(
+    path: str | PathLike[str],
+    *,
+    replay: bool = False,
+    dealt_to: int | None = None,
+    direction: Direction = "maximize",
+    bounds: Bounds = (0.0, 1.0),
+) -> LoggedArms:
     r"""Read a CSV file of logged rewards: one row per pull, with columns candidate, reward and optionally agent.
 
     If there is a column `agent`, each agent draws from its own rows (non-IID).
@@ -112,25 +127,28 @@ def read_rewards(path: str | PathLike[str], *, replay: bool = False, dealt_to: i
     >>> ct.read_rewards(path).labels
     ('old', 'new')
     """
+    unit = Unit(direction, bounds)
     columns, rows = _rows(path)
     rewards: dict[str, dict[str, list[float]]] = {}
     for line, row in rows:
         agent = row[columns["agent"]].strip() if "agent" in columns else ""
-        value = _reward(row[columns["reward"]], f"{path}, line {line}")
+        value = _reward(row[columns["reward"]], f"{path}, line {line}", unit)
         rewards.setdefault(row[columns["candidate"]].strip(), {}).setdefault(agent, []).append(value)
     if not rewards:
         raise FileError(f"{path}: the file has no rewards")
     labels = list(rewards)
     if "agent" not in columns:
         all_rewards = [by_agent[""] for by_agent in rewards.values()]
-        return LoggedArms(all_rewards, labels=labels, replay=replay, dealt_to=dealt_to)
+        return LoggedArms(
+            all_rewards, labels=labels, replay=replay, dealt_to=dealt_to, direction=direction, bounds=bounds
+        )
     agents = sorted({agent for by_agent in rewards.values() for agent in by_agent}, key=lambda name: (len(name), name))
     for label, by_agent in rewards.items():
         missing = [agent for agent in agents if agent not in by_agent]
         if missing:
             raise FileError(f"{path}: candidate {label!r} has no reward of agent {missing[0]!r}")
     table = [[by_agent[agent] for agent in agents] for by_agent in rewards.values()]
-    return LoggedArms(table, labels=labels, replay=replay)
+    return LoggedArms(table, labels=labels, replay=replay, direction=direction, bounds=bounds)
 
 
 def _rows(path: str | PathLike[str]) -> tuple[dict[str, int], list[tuple[int, list[str]]]]:
@@ -149,18 +167,24 @@ def _rows(path: str | PathLike[str]) -> tuple[dict[str, int], list[tuple[int, li
     return columns, rows[1:]
 
 
-def _reward(cell: str, where: str) -> float:
+def _reward(cell: str, where: str, unit: Unit) -> float:
     try:
         value = float(cell)
     except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise FileError(f"{where}: found {cell!r:.80}, but a reward lies in [0, 1]")
+        raise FileError(f"{where}: found {cell!r:.80}, but a number is needed") from None
+    if fault := unit.fault(value):
+        raise FileError(f"{where}: found {fault}")
     return value
 
 
-def _checked_rewards(values: ArrayLike, name: str) -> Reals:
-    rewards = as_means(values, name)
+def _checked_rewards(values: ArrayLike, name: str, unit: Unit) -> Reals:
+    """Rewards as internal values; `name` is what an error calls them."""
+    try:
+        rewards = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {values!r:.80}, but numbers are needed", argument="rewards") from None
     if rewards.ndim != 1 or not len(rewards):
         raise InputError(f"{name} is empty, but each candidate needs at least 1 reward", argument="rewards")
-    return rewards
+    if (fault := unit.first_fault(rewards)) is not None:
+        raise InputError(f"{name}[{fault[0]}] is {fault[1]}", argument="rewards")
+    return unit.internal(rewards)

@@ -14,7 +14,7 @@ class PullPolicy:
     """How failed pulls are handled: retries, a time limit, and what happens to a pull that still fails.
 
     A pull fails if the function raises, takes too long (`TimeoutError`), or returns anything but a reward
-    in [0, 1] (`ValueError`). A pull takes one time step, regardless of how often it is retried.
+    within the bounds (`ValueError`). A pull takes one time step, regardless of how often it is retried.
 
     Args:
         retries: how often a failed pull is retried, each time with a new `rng`.
@@ -24,9 +24,9 @@ class PullPolicy:
         time_limit: seconds that one pull may take (a batch: this times the number of pulls). A function that
             is not `async` then runs in a separate process, which can be killed, and has to be importable.
         failures: what happens to a pull that still fails after all retries. `"raise"`: the run stops;
-            completed pulls are in the checkpoint. `"zero"`: the reward is 0. `"skip"`: the pull is left out,
-            so that a candidate's mean is over the pulls that returned a reward. `Result.failures` counts
-            both.
+            completed pulls are in the checkpoint. `"zero"`: the reward is the worst possible one: 0, or the
+            worse end of the `bounds`. `"skip"`: the pull is left out, so that a candidate's mean is over the
+            pulls that returned a reward. `Result.failures` counts both.
 
     >>> import collabtop as ct
     >>> def flaky(prompt, rng):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from collabtop.arms.calls import AttemptOutcome, PullAttempt, make_attempt
+from collabtop.arms.calls import AttemptOutcome, PullAttempt, PullFunction, make_attempt
 from collabtop.arms.policy import PullPolicy
 from collabtop.errors import InputError, PullError
 
@@ -21,9 +21,7 @@ _START_LIMIT = 60.0
 class WorkerCaller:
     """Makes attempts in a pool of processes, one per concurrent pull, and kills those that take too long."""
 
-    def __init__(
-        self, function: Callable[[PullAttempt], Any], policy: PullPolicy, dumps: Callable[[Any], bytes]
-    ) -> None:
+    def __init__(self, function: PullFunction, policy: PullPolicy, dumps: Callable[[Any], bytes]) -> None:
         assert policy.time_limit is not None
         self._limit, self._retry_on = policy.time_limit, policy.retry_on
         try:

@@ -55,7 +55,7 @@ class Coordinator:
         """The numbers that every agent knows."""
         self.lost: frozenset[int] = frozenset()
         """Agents that are lost for good."""
-        self.scoreboard = Scoreboard(setup.problem.n)
+        self.scoreboard = Scoreboard(setup.problem.n, bounded=setup.problem.bounded)
         """What was learnt about each arm; the algorithm writes it."""
         self.meter = Meter(self.agents, setup.problem.horizon)
         self._team, self._setup, self._recorder = team, setup, recorder or RewardRecorder()
@@ -130,7 +130,7 @@ class Coordinator:
         """What the run led to so far."""
         stats = msgspec.structs.replace(self._team.transport_stats(), seconds=self._seconds)
         return Outcome(
-            estimates=self.scoreboard.verdict(mirrored=self._setup.mirrored),
+            estimates=self.scoreboard.verdict(mirrored=self._setup.mirrored, unit=self._setup.unit),
             rounds=self.meter.rounds(),
             ledger=self.meter.ledger(stats),
             lost=tuple(sorted(self.lost)),

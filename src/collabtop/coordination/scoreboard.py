@@ -7,7 +7,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from collabtop.arms.unit import DEFAULT_UNIT, Unit
 from collabtop.errors import ProtocolError
+from collabtop.problem import opposite
 from collabtop.protocol.messages import Ints, Reals
 
 Verdict = Literal["accepted", "rejected"]
@@ -21,7 +23,7 @@ _SPLIT = 2.0**9 + 1
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """What the coordinator learnt about one arm; None where it learnt nothing."""
+    """What the coordinator learnt about one arm, in the user's unit; None where it learnt nothing."""
 
     arm: int
     verdict: Verdict
@@ -52,12 +54,14 @@ class Estimates:
         means: Reals,
         pulls: Ints,
         guesses: frozenset[int] = frozenset(),
+        unit: Unit = DEFAULT_UNIT,
     ) -> None:
         self._verdicts, self._rounds, self._phases = verdicts, rounds, phases
         self.guesses = guesses
         """Arms whose verdict is a guess."""
         self._phase_names = phase_names
-        self._means, self._pulls = means, pulls
+        self._means, self._pulls = means, pulls  # internal values
+        self._unit = unit
 
     def __len__(self) -> int:
         return len(self._verdicts)
@@ -70,7 +74,7 @@ class Estimates:
             verdict="accepted" if self._verdicts[arm] == ACCEPTED else "rejected",
             round=None if round_ == _UNKNOWN else round_,
             phase=self._phase_names[self._phases[arm]],
-            mean=None if np.isnan(mean) else mean,
+            mean=None if np.isnan(mean) else self._unit.shown(mean),
             pulls=pulls if pulls > 0 else None,
             settled=arm not in self.guesses,
         )
@@ -83,7 +87,7 @@ class Estimates:
         return [pulls if pulls > 0 else None for pulls in self._pulls.tolist()]
 
     def known(self, verdict: Verdict) -> tuple[Ints, Reals, Ints]:
-        """The arms with that verdict whose pulls the coordinator knows, with their means and pulls."""
+        """The arms with that verdict whose pulls the coordinator knows, with their internal means and pulls."""
         wanted = self._verdicts == (ACCEPTED if verdict == "accepted" else REJECTED)
         arms = np.flatnonzero(wanted & (self._pulls > 0))
         return arms, self._means[arms], self._pulls[arms]
@@ -121,8 +125,10 @@ class Scoreboard:
     [0]
     """
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, *, bounded: bool = True) -> None:
         self.n = n
+        self.bounded = bounded
+        """Whether rewards have bounds, so that means lie in [0, 1]."""
         self._sums = np.zeros(n)
         self._pulls = np.zeros(n, np.int64)
         self._verdicts = np.zeros(n, np.int8)
@@ -185,13 +191,13 @@ class Scoreboard:
         if mirrored:
             settled = verdicts != OPEN
             verdicts[settled] = (ACCEPTED + REJECTED) - verdicts[settled]
-            means = 1 - means
+            means = opposite(means, bounded=self.bounded)
         return Columns(verdicts, self._rounds.copy(), means, self._pulls.copy())
 
-    def verdict(self, *, mirrored: bool = False) -> Estimates:
+    def verdict(self, *, mirrored: bool = False, unit: Unit = DEFAULT_UNIT) -> Estimates:
         """What is known about each arm at the end; `mirrored` reverses a search for the worst arms."""
         verdicts, rounds, means, pulls = self.columns(mirrored=mirrored)
-        return Estimates(verdicts, rounds, self._phases, tuple(self._phase_names), means, pulls, self._guesses)
+        return Estimates(verdicts, rounds, self._phases, tuple(self._phase_names), means, pulls, self._guesses, unit)
 
     def _settle(self, arms: Ints, verdict: int, round_: int, phase: str | None) -> None:
         if phase not in self._phase_names:

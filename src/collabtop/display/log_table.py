@@ -28,7 +28,7 @@ class LogSummary(msgspec.Struct, frozen=True):
     """Pulls that failed for good."""
     pulls_by_candidate: list[int]
     means: list[float | None]
-    """Mean of the rewards of each candidate."""
+    """Mean of the rewards of each candidate, in the user's unit."""
     totals: Totals
     """What the calls of the user's function took."""
     top: list[str] | None
@@ -53,7 +53,7 @@ def summarize(path: str | PathLike[str]) -> LogSummary:
         failed=int(state.failed.sum()),
         pulls_by_candidate=state.seen_pulls.tolist(),
         totals=state.calls.totals(),
-        means=[None if mean != mean else mean for mean in state.means.tolist()],
+        means=[None if mean != mean else mean for mean in header.unit.shown(state.means).tolist()],
         top=None if state.top is None else [_label(header, arm) for arm in state.top],
     )
 
@@ -72,6 +72,7 @@ def _run_table(summary: LogSummary) -> Table:
         "run": f"the best {header.m} of {n:,} candidates, {agents} agents, horizon {horizon:,}, seed {header.seed}",
         "algorithm": header.algorithm + (f" ({options})" if options else ""),
         "arms": f"{header.arms_class}, fingerprint {header.arms}",
+        "rewards": str(header.unit),
         "so far": f"{pulls}, {summary.exchanges} exchanges",
         **_calls(summary.totals),
         "answer": "not yet: continue with collabtop resume" if summary.top is None else ", ".join(summary.top),
@@ -112,7 +113,11 @@ def _candidate_table(summary: LogSummary) -> Table:
     table = Table("candidate", "pulls", "mean so far", caption=caption)
     for arm in sorted(range(n), key=lambda arm: -pulls[arm])[:_SHOWN]:
         mean = summary.means[arm]
-        table.add_row(printable(_label(summary.header, arm)), f"{pulls[arm]:,}", "-" if mean is None else f"{mean:.4f}")
+        table.add_row(
+            printable(_label(summary.header, arm)),
+            f"{pulls[arm]:,}",
+            "-" if mean is None else summary.header.unit.text(mean),
+        )
     return table
 
 

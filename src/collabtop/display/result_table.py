@@ -1,13 +1,16 @@
 """The table of all candidates of a result, for the terminal, notebooks and data frames."""
 
 import html
+import math
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import msgspec
 from rich.table import Table
 
+from collabtop.arms.unit import Unit
 from collabtop.coordination.scoreboard import Estimate
 from collabtop.errors import InputError
 from collabtop.runs.result import Result, plain_text, printable
@@ -18,7 +21,7 @@ _SHOWN = 30
 
 
 class TableRow(msgspec.Struct, frozen=True):
-    """One candidate; None where the coordinator does not know a value."""
+    """One candidate, in the user's unit; None where the coordinator does not know a value."""
 
     rank: int | None
     """Rank in the answer, 1 for the best."""
@@ -53,7 +56,7 @@ class ResultTable:
         self._result = result
         ranks = {arm: rank for rank, arm in enumerate(result.top_indices, 1)}
         rows = [_row(result, estimate, ranks.get(estimate.arm)) for estimate in result.estimates]
-        self.rows = sorted(rows, key=_order)
+        self.rows = sorted(rows, key=partial(_order, result))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -93,19 +96,21 @@ class ResultTable:
 
 
 def _row(result: Result, estimate: Estimate, rank: int | None) -> TableRow:
-    arm, mean, pulls = estimate.arm, estimate.mean, estimate.pulls
+    arm, mean, pulls, unit = estimate.arm, estimate.mean, estimate.pulls, result.unit
     label = result.labels[arm] if result.labels else str(arm)
     failed = result.failures.get(label, 0)
     low, high = None, None
-    if mean is not None and pulls is not None:
+    if mean is not None and pulls is not None and unit.bounded:
         # Failed pulls gave no reward, so they do not make the interval shorter.
-        low, high = wilson_interval(mean, max(1, pulls - failed), population=result.pull_limit)
+        internal = wilson_interval(unit.internal(mean), max(1, pulls - failed), population=result.pull_limit)
+        low, high = unit.shown_interval(*internal)
     return TableRow(rank, arm, label, estimate.verdict, estimate.round, estimate.phase, mean, low, high, pulls, failed)
 
 
-def _order(row: TableRow) -> tuple[Any, ...]:
+def _order(result: Result, row: TableRow) -> tuple[Any, ...]:
     last_first = -1 if row.round is None else row.round
-    return row.rank is None, row.rank or 0, -last_first, -(row.mean if row.mean is not None else -1.0), row.arm
+    best_first = math.inf if row.mean is None else -result.unit.internal(row.mean)
+    return row.rank is None, row.rank or 0, -last_first, best_first, row.arm
 
 
 def _columns(result: Result) -> list[str]:
@@ -119,17 +124,17 @@ def _cells(row: TableRow, result: Result) -> list[str]:
         row.label,
         row.verdict,
         "inside an agent" if row.round is None else f"round {row.round}",
-        "-" if row.mean is None else f"{row.mean:.4f}",
-        _interval(row),
+        "-" if row.mean is None else result.unit.text(row.mean),
+        _interval(row, result.unit),
         "-" if row.pulls is None else f"{row.pulls:,}",
     ]
     return [*cells, f"{row.failed:,}"] if result.failures else cells
 
 
-def _interval(row: TableRow) -> str:
-    if row.low is None:
+def _interval(row: TableRow, unit: Unit) -> str:
+    if row.low is None or row.high is None:
         return "-"
-    return "exact" if row.low == row.high else f"{row.low:.4f} to {row.high:.4f}"
+    return "exact" if row.low == row.high else f"{unit.text(row.low)} to {unit.text(row.high)}"
 
 
 def _left_out(count: int, what: str) -> str | None:

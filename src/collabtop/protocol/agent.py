@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Recorder
 from collabtop.errors import ProtocolError
-from collabtop.problem import Problem
+from collabtop.problem import Problem, opposite
 from collabtop.protocol import hashing, sampling, shuffling
 from collabtop.protocol import messages as msg
 from collabtop.protocol.extension import AgentExtension, extension_of
@@ -148,7 +148,7 @@ class Agent:
         sums = self._arms.pull_recorded(arms, times, self._draws, self._recorder)
         self._draws.pulls_made += count
         if self._mirrored:
-            sums = times - sums
+            sums = opposite(sums, times, bounded=self._problem.bounded)
         self.batches.append((arms, times, sums))
         return sums
 
@@ -173,6 +173,8 @@ class Agent:
             self._gauge.keep(message.survived)
         start, times = self._problem.share(self.number, message.times, self._open_pulls)
         self._open_pulls += message.times * self._problem.agents
+        if not self._problem.bounded:  # means without bounds are not rounded
+            return msg.CoarseMeans(0, False, None, self._draw(self._open, np.array([times]), start) / times)
         half = times // 2
         sums = self._draw(self._open, np.array([times - half]), start)
         if half:
@@ -199,7 +201,7 @@ class Agent:
         # of the arms, not even for a coordinator that knows the seed.
         rng = self._draws.bulk
         self._order = np.lexsort((rng.random(len(self._means)), self._means))
-        self._keys = np.sort(perturbed(self._means[self._order], rng))
+        self._keys = np.sort(perturbed(self._means[self._order], rng, bounded=self._problem.bounded))
         self._perturbed = np.empty_like(self._keys)
         self._perturbed[self._order] = self._keys
 

@@ -37,6 +37,7 @@ class RecordCheck:
         self._agents: Container[int] = ()
         self._agent_count = 0
         self._horizon = 0
+        self._bounded = True
         self._reported: dict[int, int] = {}
 
     def add(self, records: Iterable[Record]) -> None:
@@ -75,14 +76,20 @@ class RecordCheck:
         if self._number > 1:
             raise ValueError("it must be the first record")
         if isinstance(header, Header):
-            self._n, self._m, self._horizon = header.n, header.m, header.horizon
+            self._n, self._m, self._horizon, self._bounded = (
+                header.n,
+                header.m,
+                header.horizon,
+                header.bounds is not None,
+            )
             self._agents, self._agent_count = range(header.agents), header.agents
         elif isinstance(header, JournalHeader):
             problem = msgspec.msgpack.decode(header.setup, type=Setup).problem
-            self._n, self._horizon = problem.n, problem.horizon
+            self._n, self._horizon, self._bounded = problem.n, problem.horizon, problem.bounded
             self._agents, self._agent_count = frozenset(header.agents), len(header.agents)
 
     def _check_pulls(self, record: Rewards | Sums) -> None:
+        record.check_range(bounded=self._bounded)
         if self._n is None:
             return
         if record.agent not in self._agents:

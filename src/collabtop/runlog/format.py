@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collabtop.arms.base import Drawn
+from collabtop.arms.unit import LARGEST_REWARD, Bounds, Direction, Unit
 from collabtop.errors import CheckpointError
 from collabtop.problem import Problem
 
@@ -89,6 +90,9 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
     budget: float | None = None
     costs: tuple[float, ...] | None = None
     """The price of a pull of each candidate, if the run has a budget."""
+    direction: Direction = "maximize"
+    bounds: Bounds = (0.0, 1.0)
+    """The bounds of rewards in the user's unit, or None; the log itself has internal values."""
 
     def __post_init__(self) -> None:
         if self.m > self.n:
@@ -96,12 +100,18 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
         for name, values in (("labels", self.labels), ("costs", self.costs)):
             if values is not None and len(values) != self.n:
                 raise ValueError(f"there are {len(values)} {name} for {self.n} candidates")
+        self.unit  # noqa: B018  (raises an error if it is invalid)
 
     @property
     def problem(self) -> Problem:
         """The numbers that every agent knew."""
-        numbered = self.paired and self.iid
-        return Problem(self.n, self.m, self.agents, self.horizon, self.pull_limit, numbered=numbered)
+        numbered, bounded = self.paired and self.iid, self.bounds is not None
+        return Problem(self.n, self.m, self.agents, self.horizon, self.pull_limit, numbered=numbered, bounded=bounded)
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of the user's rewards."""
+        return Unit(self.direction, self.bounds)
 
 
 def _pack_ints(numbers: Ints) -> bytes:
@@ -133,16 +143,16 @@ def _sum_of_ints(data: bytes) -> int:
     return int(sum(_UNSIGNED[count].unpack(data)) if count <= _FEW else np.frombuffer(data, "<u4").sum(dtype=np.int64))
 
 
-def _check_reals(data: bytes, most: float, *, nan: bool = False, name: str = "reward") -> None:
-    """Check that packed real numbers are from 0 to `most`, or NaN if that is allowed."""
+def _check_reals(data: bytes, least: float, most: float, *, nan: bool = False, name: str = "reward") -> None:
+    """Check that packed real numbers are from `least` to `most`, or NaN if that is allowed."""
     count = len(data) // 8
     if count <= _FEW:
         few = _REALS[count].unpack(data)
-        if not count or (min(few) >= 0.0 and max(few) <= most and sum(few) >= 0.0):  # with a NaN, the sum is NaN
+        if not count or (min(few) >= least and max(few) <= most and sum(few) >= count * least):  # not with a NaN
             return
     numbers = np.frombuffer(data, "<f8")
-    if not (((numbers >= 0.0) & (numbers <= most)) | (np.isnan(numbers) & nan)).all():
-        raise ValueError(f"a {name} is not a number from 0 to {most:g}")
+    if not (((numbers >= least) & (numbers <= most)) | (np.isnan(numbers) & nan)).all():
+        raise ValueError(f"a {name} is not a number from {least:g} to {most:g}")
 
 
 _STATE_BYTES = 37
@@ -187,11 +197,10 @@ class Rewards(msgspec.Struct, frozen=True, omit_defaults=True, tag="Rewards"):
         # Before anything is repeated that often.
         if len(self.arms) != len(self.counts) or _sum_of_ints(self.counts) * 8 != len(self.rewards):
             raise ValueError("the number of rewards does not match their counts")
-        _check_reals(self.rewards, 1.0, nan=self.failures != "")
         if self.costs:
             if len(self.costs) != len(self.rewards):
                 raise ValueError("the number of costs does not match that of the rewards")
-            _check_reals(self.costs, MAX_COST, nan=True, name="cost")
+            _check_reals(self.costs, 0.0, MAX_COST, nan=True, name="cost")
         if any(position >= self.pulls for position, _ in self.notes):
             raise ValueError("a note is about a pull that is not in the record")
 
@@ -212,6 +221,11 @@ class Rewards(msgspec.Struct, frozen=True, omit_defaults=True, tag="Rewards"):
         numbered = tuple((position, note) for position, note in enumerate(notes) if note is not None)
         packed_costs = b"" if costs is None else costs.astype("<f8").tobytes()
         return cls(agent, first, *packed, failures, packed_costs, numbered, seconds)
+
+    def check_range(self, *, bounded: bool) -> None:
+        """Raise `ValueError` if a reward is not an internal value of a run with or without bounds."""
+        least, most = (0.0, 1.0) if bounded else (-LARGEST_REWARD, LARGEST_REWARD)
+        _check_reals(self.rewards, least, most, nan=self.failures != "")
 
     def unpack(self) -> tuple[Ints, Reals]:
         """The arm and the reward of each pull."""
@@ -259,13 +273,17 @@ class Sums(msgspec.Struct, frozen=True, tag="Sums"):
         sizes = (len(self.arms), len(self.times), len(self.sums) / 2, len(self.state))
         if sizes != (sizes[0], sizes[0], sizes[0], _STATE_BYTES) or largest_int(self.times) > _MAX_INT:
             raise ValueError("the numbers of arms, pulls and sums of a batch differ")
-        _check_reals(self.sums, float(_MAX_INT))
 
     @classmethod
     def pack(cls, agent: int, first: int, arms: Ints, times: Ints, sums: Reals, rng: np.random.Generator) -> Self:
         """Make a record of a batch: `times[j]` pulls of `arms[j]` with the sum `sums[j]`."""
         packed = _pack_ints(arms), _pack_ints(np.broadcast_to(times, arms.shape)), sums.astype("<f8").tobytes()
         return cls(agent, first, *packed, _pack_state(rng))
+
+    def check_range(self, *, bounded: bool) -> None:
+        """Raise `ValueError` if a sum is not one of internal values of a run with or without bounds."""
+        least, most = (0.0, float(_MAX_INT)) if bounded else (-LARGEST_REWARD * _MAX_INT, LARGEST_REWARD * _MAX_INT)
+        _check_reals(self.sums, least, most)
 
     def unpack(self) -> tuple[Ints, Ints, Reals]:
         """The arms, the pulls of each, and the sum of each."""

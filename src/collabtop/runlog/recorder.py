@@ -233,8 +233,10 @@ class RewardRecorder(Recorder):
         if logged is None:
             sums = source.pull(arms, times, draws)
             if self._sink is not None:
+                record = Sums.pack(draws.agent, draws.pulls_made, arms, times, sums, draws.bulk)
+                record.check_range(bounded=source.unit.bounded)
                 self._sink.note_time()
-                self._sink.append(Sums.pack(draws.agent, draws.pulls_made, arms, times, sums, draws.bulk))
+                self._sink.append(record)
         else:
             sums = _logged_sums(logged, source, arms, times, draws)
         pulls = int(np.broadcast_to(times, arms.shape).sum())

@@ -38,6 +38,8 @@ def make_header(spec: RunSpec, *, logged: bool = True) -> Header:
         pull_limit=arms.pull_limit,
         budget=spec.budget,
         costs=spec.costs,
+        direction=arms.unit.direction,
+        bounds=arms.unit.bounds,
     )
 
 
@@ -98,7 +100,7 @@ def _plain(record: Record) -> Any:
 def _difference(logged: Record, header: Header) -> str:
     if not isinstance(logged, Header):
         return "it is not the log of a run"
-    for name in ("algorithm", "m", "agents", "n", "arms", "options", "horizon", "seed"):
+    for name in ("algorithm", "m", "agents", "n", "direction", "bounds", "arms", "options", "horizon", "seed"):
         theirs, ours = getattr(logged, name), getattr(header, name)
         if theirs != ours:
             if name == "arms":

@@ -79,7 +79,7 @@ def _check_loss(spec: RunSpec) -> None:
 
 def _build_result(spec: RunSpec, header: Header, coordinator: Coordinator, recorder: RewardRecorder) -> Result:
     problem = spec.problem
-    observe = partial(observed_of, coordinator.observed(), problem.n, mirrored=problem.mirrored)
+    observe = partial(observed_of, coordinator.observed(), problem, header.unit)
     return Result(
         header,
         coordinator.outcome(),

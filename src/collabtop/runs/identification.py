@@ -6,6 +6,7 @@ from typing import Any
 from collabtop.algorithms.base import Algorithm
 from collabtop.arms import PullPolicy
 from collabtop.arms.function import Pull
+from collabtop.arms.unit import Bounds, Direction
 from collabtop.coordination.team import Team
 from collabtop.events import OnEvent
 from collabtop.runs.budget import Cost
@@ -28,6 +29,8 @@ def identify(
     max_horizon: int | None = None,
     pull: Pull | None = None,
     paired: bool = False,
+    direction: Direction = "maximize",
+    bounds: Bounds = (0.0, 1.0),
     policy: PullPolicy | None = None,
     algorithm: str | Algorithm = "auto",
     options: dict[str, Any] | None = None,
@@ -53,9 +56,12 @@ def identify(
         tolerance: with a confidence: an arm worse than the m-th best by at most this much counts as right.
         max_horizon: with a confidence: the most pulls an agent may make; 10,000,000 by default. A run that reaches it
             has `result.sure` False, and `result.open` lists the arms that are not settled.
-        pull: a function `pull(candidate, rng)` that tries a candidate once and returns a reward in [0, 1]; it may be
-            `async`, or marked with `batch`.
+        pull: a function `pull(candidate, rng)` that tries a candidate once and returns a reward; it may be `async`, or
+            marked with `batch`.
         paired: with `pull`: give the t-th pull of every candidate the same random numbers.
+        direction: with `pull`: `"maximize"`, or `"minimize"` if small rewards are better: a latency, an error, a price.
+        bounds: with `pull`: the smallest and the largest possible reward, or None if there are none. A confidence needs
+            bounds.
         policy: what happens to pulls that fail: retries, a time limit, and what a failed pull counts as.
         algorithm: a name (`available_algorithms()`), an algorithm object, or `"auto"`: the best for these arms.
         options: options of an algorithm passed by name.
@@ -99,6 +105,8 @@ def identify(
         max_horizon=max_horizon,
         pull=pull,
         paired=paired,
+        direction=direction,
+        bounds=bounds,
         policy=policy,
         algorithm=algorithm,
         options=options,

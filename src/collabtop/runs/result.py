@@ -15,8 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 from collabtop.arms.base import Ints, Reals
+from collabtop.arms.unit import Unit
 from collabtop.coordination.coordinator import Outcome
 from collabtop.coordination.team import Batch
+from collabtop.problem import Problem, opposite
 from collabtop.runlog.format import Header
 from collabtop.runlog.totals import Totals
 from collabtop.runs.budget import Spending
@@ -35,7 +37,7 @@ class Observed(msgspec.Struct, frozen=True):
     pulls: Ints
     """Pulls of each arm by all agents."""
     means: Reals
-    """Mean reward of each arm over those pulls (NaN for an arm never pulled)."""
+    """Mean reward of each arm over those pulls, in the user's unit (NaN for an arm never pulled)."""
 
 
 class Result:
@@ -75,6 +77,8 @@ class Result:
         """The probability with which the answer was to be right; None for a run to a horizon."""
         self.pull_limit = header.pull_limit
         """The most pulls of a candidate, after which its mean is exact: the number of examples. None: no limit."""
+        self.unit = header.unit
+        """The direction and bounds of the rewards."""
         self.labels = header.labels
         self.estimates = outcome.estimates
         """What the coordinator learnt about each arm."""
@@ -85,7 +89,7 @@ class Result:
         self.lost = outcome.lost
         """Agents that were lost for good, if the run continued without them."""
         self.failures = dict(failures)
-        """Pulls that failed for good, by candidate; their reward is 0 or they were skipped, as the policy says."""
+        """Pulls that failed for good, by candidate: each counts as the worst reward, or is skipped (`PullPolicy`)."""
         self.totals = totals or Totals()
         """What all calls took together: cost, failures, retries and latency, over all processes of the run."""
         self.spending = spending
@@ -126,7 +130,9 @@ class Result:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Reasons to doubt the answer: lost agents, and a horizon too short to separate the arms at the border."""
-        lines = horizon_warnings(self.estimates, self.horizon, self.labels, sure=self.sure, population=self.pull_limit)
+        lines = horizon_warnings(
+            self.estimates, self.horizon, self.labels, self.unit, sure=self.sure, population=self.pull_limit
+        )
         return (self._loss_warning(), *lines) if self.lost else lines
 
     def _loss_warning(self) -> str:
@@ -214,6 +220,8 @@ class Result:
             "agents": self.agents,
             "horizon": self.horizon,
             "seed": self.seed,
+            "direction": self.unit.direction,
+            "bounds": self.unit.bounds,
             "confidence": self.confidence,
             "sure": self.sure,
             "open": self.open,
@@ -265,7 +273,7 @@ class Result:
             table.add_column(column, justify=justify)  # type: ignore[arg-type]
         for rank, (label, arm) in enumerate(zip(self.top, self.top_indices, strict=True), 1):
             estimate = self.estimates[arm]
-            mean = "-" if estimate.mean is None else f"{estimate.mean:.4f}"
+            mean = "-" if estimate.mean is None else self.unit.text(estimate.mean)
             table.add_row(
                 str(rank), printable(str(label)), mean, "-" if estimate.pulls is None else f"{estimate.pulls:,}"
             )
@@ -296,13 +304,13 @@ def plain_text(renderable: RenderableType, *, width: int) -> str:
     return captured.get().rstrip()
 
 
-def observed_of(batches: Sequence[Batch] | None, n: int, *, mirrored: bool) -> Observed | None:
+def observed_of(batches: Sequence[Batch] | None, problem: Problem, unit: Unit) -> Observed | None:
     """Add up the batches of pulls that the agents made."""
     if batches is None:
         return None
-    pulls, sums = np.zeros(n, np.int64), np.zeros(n)
+    pulls, sums = np.zeros(problem.n, np.int64), np.zeros(problem.n)
     for arms, times, got in batches:
         pulls[arms] += times
-        sums[arms] += times - got if mirrored else got
+        sums[arms] += opposite(got, times, bounded=problem.bounded) if problem.mirrored else got
     with np.errstate(invalid="ignore"):
-        return Observed(pulls, sums / pulls)
+        return Observed(pulls, unit.shown(sums / pulls))

@@ -70,6 +70,9 @@ def resume(
     header = read_header(checkpoint)
     arms = _arms(header, checkpoint, pull, candidates, arms, policy)
     same_value("the number of candidates", arms.n, header.n, checkpoint)
+    same_value("direction", arms.unit.direction, header.direction, checkpoint)
+    if arms.unit.bounds != header.bounds:
+        raise other_run(checkpoint, f"bounds is {header.bounds} there and {arms.unit.bounds} here")
     if arms.fingerprint() != header.arms:
         raise other_run(checkpoint, "its candidates are different")
     chosen = _algorithm(header, checkpoint, algorithm)
@@ -112,7 +115,15 @@ def _arms(
     same_value("the number of candidates", len(candidates), header.n, path)
     if policy is None and (failures := failure_mode_in(read_log(path))) is not None:
         policy = PullPolicy(failures=cast(Failures, failures))
-    return FunctionArms(candidates, pull, paired=header.paired, labels=header.labels, policy=policy)
+    return FunctionArms(
+        candidates,
+        pull,
+        paired=header.paired,
+        direction=header.direction,
+        bounds=header.bounds,
+        labels=header.labels,
+        policy=policy,
+    )
 
 
 def _logged_candidates(data: bytes, path: str | PathLike[str]) -> Any:

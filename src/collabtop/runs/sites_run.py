@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from collabtop.arms.base import Arms
+from collabtop.arms.unit import Direction
 from collabtop.errors import CollabtopError, FileError, InputError, reason
 from collabtop.events import OnEvent
 from collabtop.runs.identification import identify
@@ -36,6 +37,10 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     labels: list[str] | None = None
     heterogeneous: bool = False
     """Whether the arms differ between sites (non-IID)."""
+    direction: Direction = "maximize"
+    """Whether large or small rewards are better: "maximize" or "minimize"."""
+    bounds: tuple[float, float] | Literal["none"] = (0.0, 1.0)
+    """The smallest and the largest possible reward, or "none"."""
     horizon: int | None = None
     confidence: float | None = None
     tolerance: float = 0.0
@@ -67,7 +72,13 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise InputError("give exactly one of arms (their number) and labels (their names)")
         n = len(self.labels) if self.labels is not None else self.arms
         assert n is not None
-        return RemoteArms(n, labels=self.labels, agents=agents if self.heterogeneous else None)
+        return RemoteArms(
+            n,
+            labels=self.labels,
+            agents=agents if self.heterogeneous else None,
+            direction=self.direction,
+            bounds=None if self.bounds == "none" else self.bounds,
+        )
 
 
 def read_run(path: str | PathLike[str]) -> RunSettings:
@@ -83,6 +94,7 @@ def read_run(path: str | PathLike[str]) -> RunSettings:
         table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         settings = msgspec.convert(table, RunSettings)
         roster(settings.roster())
+        settings.remote_arms(agents=1)
         check_timeouts(settings.wait, settings.grace, settings.answer_within, settings.keepalive, settings.on_lost)
     except OSError as error:
         raise FileError(f"{path}: {reason(error)}") from None

@@ -9,6 +9,7 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.default import choose
 from collabtop.arms import Arms, PullPolicy
 from collabtop.arms.function import Pull, as_arms
+from collabtop.arms.unit import Bounds, Direction
 from collabtop.coordination.team import Team
 from collabtop.errors import HorizonError, InputError, SettingError
 from collabtop.problem import Problem
@@ -49,7 +50,9 @@ class RunSpec(msgspec.Struct, frozen=True):
         """What the agents get before the run."""
         problem, algorithm = self.problem, self.algorithm
         extension = "" if algorithm.extension is None else algorithm.extension.name
-        return Setup(problem.inner, self.seed, problem.mirrored, algorithm.title, algorithm.options, extension)
+        return Setup(
+            problem.inner, self.seed, problem.mirrored, algorithm.title, algorithm.options, extension, self.arms.unit
+        )
 
 
 def make_spec(
@@ -65,6 +68,8 @@ def make_spec(
     max_horizon: int | None = None,
     pull: Pull | None = None,
     paired: bool = False,
+    direction: Direction = "maximize",
+    bounds: Bounds = (0.0, 1.0),
     policy: PullPolicy | None = None,
     algorithm: str | Algorithm = "auto",
     options: dict[str, Any] | None = None,
@@ -72,7 +77,7 @@ def make_spec(
     team: str | Team = "local",
 ) -> RunSpec:
     """Check the arguments of `identify`, fill in what was left out, and choose the algorithm."""
-    arms = as_arms(arms, pull, policy, paired=paired)
+    arms = as_arms(arms, pull, policy, paired=paired, direction=direction, bounds=bounds)
     _check_limit(horizon, budget, cost, confidence, tolerance, max_horizon)
     team = make_team(team)
     chosen, why = choose(
@@ -107,7 +112,8 @@ def make_problem(arms: Arms, m: int, agents: int | None, horizon: int) -> Proble
     if arms.agents not in (None, agents):
         raise wrong_value("agents", agents, f"these arms are for {arms.agents} agents")
     horizon = whole_number("horizon", horizon, least=1, most=_MOST_PULLS // agents)
-    return Problem(arms.n, m, agents, horizon, arms.pull_limit, numbered=arms.paired and arms.iid)
+    numbered = arms.paired and arms.iid
+    return Problem(arms.n, m, agents, horizon, arms.pull_limit, numbered=numbered, bounded=arms.unit.bounded)
 
 
 def _check_limit(
@@ -146,6 +152,12 @@ def check_setting(algorithm: Algorithm, arms: Arms, problem: Problem) -> None:
             argument="algorithm",
         )
     algorithm.check(problem)
+    if algorithm.needs_bounds and not problem.bounded:
+        raise SettingError(
+            f"bounds is None, but {algorithm.title} computes intervals from bounds: pass bounds=(low, high), or use a "
+            "horizon or a budget instead of a confidence",
+            argument="bounds",
+        )
     if algorithm.stops_early and arms.failure_mode == "skip":
         raise SettingError(
             "failures is 'skip', but a confidence needs the number of pulls behind every mean, and skipped pulls are "

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from collabtop.arms.unit import DEFAULT_UNIT, Unit
 from collabtop.coordination.scoreboard import Estimates
 from collabtop.protocol.messages import Ints, Reals
 
@@ -56,6 +57,7 @@ def horizon_warnings(
     estimates: Estimates,
     horizon: int,
     labels: tuple[str, ...] | None,
+    unit: Unit = DEFAULT_UNIT,
     *,
     sure: bool | None = None,
     population: int | None = None,
@@ -67,7 +69,7 @@ def horizon_warnings(
     >>> for line in ct.identify(arms, m=1, agents=2, horizon=300, algorithm="uniform", seed=1).warnings: print(line)
     the horizon of 300 is too short to separate the two sides of the border: arm 0 (in) and arm 1 (out) differ by ...
     """
-    if sure:
+    if sure or not unit.bounded:
         return ()
     pair = border(estimates, population)
     lines = []
@@ -78,17 +80,18 @@ def horizon_warnings(
         names = [labels[arm] if labels else f"arm {arm}" for arm in (pair.accepted, pair.rejected)]
         lines.append(f"{names[0]} (in) and {names[1]} (out) have the same mean over all {population:,} examples")
     elif pair is not None and (pair.clear_by < _LEAST or sure is False):
-        lines.append(_describe(pair, horizon, labels, sure))
+        lines.append(_describe(pair, horizon, labels, unit, sure))
     return tuple(lines)
 
 
-def _describe(pair: Border, horizon: int, labels: tuple[str, ...] | None, sure: bool | None) -> str:
+def _describe(pair: Border, horizon: int, labels: tuple[str, ...] | None, unit: Unit, sure: bool | None) -> str:
+    gap, error = unit.shown_difference(pair.gap), unit.shown_difference(pair.standard_error)
     names = [labels[arm] if labels else f"arm {arm}" for arm in (pair.accepted, pair.rejected)]
     start = (
         "" if sure is False else f"the horizon of {horizon:,} is too short to separate the two sides of the border: "
     )
     return (
-        f"{start}{names[0]} (in) and {names[1]} (out) differ by {pair.gap:.2g} +- {pair.standard_error:.2g}, "
+        f"{start}{names[0]} (in) and {names[1]} (out) differ by {gap:.2g} +- {error:.2g}, "
         f"{pair.clear_by:.1f} standard errors; {_needed(pair, horizon)}"
     )
 

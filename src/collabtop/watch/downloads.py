@@ -24,11 +24,13 @@ def table_rows(run: WatchedRun) -> list[TableRow]:
             return []
         columns = run.replay.columns() if run.replay else None
         ranks = {arm: rank for rank, arm in enumerate(state.top or [], 1)}
-        rows = []
+        rows, unit = [], header.unit
         for arm in range(header.n):
             code = int(columns.verdicts[arm]) if columns else OPEN
             mean, pulls = (float(columns.means[arm]), int(columns.pulls[arm])) if columns else (float("nan"), 0)
-            low, high = wilson_interval(mean, pulls, population=header.pull_limit) if pulls > 0 else (None, None)
+            low, high = None, None
+            if pulls > 0 and unit.bounded:
+                low, high = unit.shown_interval(*wilson_interval(mean, pulls, population=header.pull_limit))
             rows.append(
                 TableRow(
                     rank=ranks.get(arm),
@@ -37,7 +39,7 @@ def table_rows(run: WatchedRun) -> list[TableRow]:
                     verdict="accepted" if arm in ranks else _VERDICTS[code],
                     round=int(columns.rounds[arm]) if columns and columns.rounds[arm] >= 0 else None,
                     phase=None,
-                    mean=mean if pulls else None,
+                    mean=unit.shown(mean) if pulls else None,
                     low=low,
                     high=high,
                     pulls=pulls if pulls > 0 else None,

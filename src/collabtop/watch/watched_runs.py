@@ -286,7 +286,7 @@ class WatchedRun:
         replay, header, state = self.replay, self.header, self.state
         if replay is None or header is None or not replay.done:
             return None
-        observed = Observed(state.seen_pulls.copy(), state.means) if state.seen_pulls.any() else None
+        observed = Observed(state.seen_pulls.copy(), header.unit.shown(state.means)) if state.seen_pulls.any() else None
         failures = {self.label(arm): count for arm, count in enumerate(state.failed.tolist()) if count}
         return Result(header, replay.outcome(), observe=lambda: observed, failures=failures)
 

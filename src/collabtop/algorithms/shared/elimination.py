@@ -17,7 +17,9 @@ class Settled(NamedTuple):
     live: Ints
 
 
-def settle(live: Ints, means: Reals, to_accept: int, keep: int, rng: np.random.Generator) -> Settled:
+def settle(
+    live: Ints, means: Reals, to_accept: int, keep: int, rng: np.random.Generator, *, bounded: bool = True
+) -> Settled:
     """Keep exactly `keep` arms with the smallest gaps; accept those of the others that rank `to_accept` or better.
 
     `to_accept` is the paper's m_r, with 0 < m_r < |I_r|. Ties are broken by `rng`, in both rankings alike.
@@ -26,7 +28,7 @@ def settle(live: Ints, means: Reals, to_accept: int, keep: int, rng: np.random.G
     >>> settle(np.array([4, 5, 6, 7]), np.array([0.9, 0.5, 0.6, 0.1]), to_accept=2, keep=2, rng=rng)
     Settled(accepted=array([4]), rejected=array([7]), live=array([5, 6]))
     """
-    values, below = perturbed(means, rng), len(live) - to_accept
+    values, below = perturbed(means, rng, bounded=bounded), len(live) - to_accept
     worse = smallest(values, below)  # the others are sigma_r(1), ..., sigma_r(m_r)
     lower, upper = values[worse].max(), values[~worse].min()  # ranks m_r + 1 and m_r
     kept = smallest(np.where(worse, upper - values, values - lower), keep)  # pi_r(1), ..., pi_r(n_{r+1})
@@ -57,7 +59,7 @@ def eliminate(
     array([0, 1])
     """
     to_accept = m - board.accepted  # m_r
-    settled = settle(live, board.means(live), to_accept, keep, rng)
+    settled = settle(live, board.means(live), to_accept, keep, rng, bounded=board.bounded)
     board.accept(settled.accepted, round, phase)
     board.reject(settled.rejected, round, phase)
     return settle_rest(board, settled.live, m, round, phase)
@@ -94,7 +96,7 @@ def guess_rest(board: Scoreboard, live: Ints, m: int, round: int, rng: np.random
     ([1], [0, 1])
     """
     to_accept = m - board.accepted
-    worse = smallest(perturbed(board.means(live), rng), len(live) - to_accept)
+    worse = smallest(perturbed(board.means(live), rng, bounded=board.bounded), len(live) - to_accept)
     board.accept(live[~worse], round, "shared")
     board.reject(live[worse], round, "shared")
     board.leave_open(live)

@@ -268,10 +268,13 @@ class SiteClient:
             theirs = f"{problem.n} arms and {problem.agents} agents"
             return _declined("arms", 0, f"the run has {theirs}, which does not match this site's arms")
         valid = 0 < problem.agents <= _MOST_AGENTS and 0 <= 2 * problem.m <= problem.n and problem.horizon > 0
-        valid = valid and welcome.setup.seed >= 0
+        valid = valid and welcome.setup.seed >= 0 and problem.bounded == welcome.setup.unit.bounded
         numbers = set(welcome.agents)
         if not valid or not numbers or len(numbers) < len(welcome.agents) or max(numbers) >= problem.agents:
             return _declined("request", 0, "the coordinator offered an invalid run")
+        unit = welcome.setup.unit
+        if unit != self._arms.unit:
+            return _declined("unit", 0, f"rewards of the run: {unit}; rewards of this site: {self._arms.unit}")
         extension = welcome.setup.extension
         if extension and extension not in registered_extensions():
             if not is_extension_name(extension):

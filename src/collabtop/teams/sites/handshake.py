@@ -110,4 +110,5 @@ _WHY_DECLINED = {
     "plan": "it received a question that does not follow from the announced algorithm and plan",
     "budget": "its budget for questions or pulls in all runs is used up",
     "extension": "it does not have the extension of this algorithm: import the module that registers it at the site",
+    "unit": "its rewards have a different direction or different bounds",
 }

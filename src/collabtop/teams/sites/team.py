@@ -14,6 +14,7 @@ import msgspec
 from collabtop.arms import Arms
 from collabtop.arms.event_loop import EventLoopThread
 from collabtop.arms.stand_ins import UnpullableArms
+from collabtop.arms.unit import Bounds, Direction, Unit
 from collabtop.coordination.team import Team
 from collabtop.errors import FileError, InputError
 from collabtop.events import Event, Listening, OnEvent, SiteChanged
@@ -41,10 +42,24 @@ class RemoteArms(UnpullableArms):
         n: the number of arms.
         labels: their names.
         agents: the number of agents, if the arms differ between sites (non-IID); None if all agents see the same arms.
+        direction: `"maximize"`, or `"minimize"` if small rewards are better; the same as for the arms of the sites.
+        bounds: the smallest and the largest possible reward, or None; the same as for the arms of the sites.
 
     >>> RemoteArms(588).n
     588
     """
+
+    def __init__(
+        self,
+        n: int,
+        *,
+        labels: Sequence[str] | None = None,
+        agents: int | None = None,
+        direction: Direction = "maximize",
+        bounds: Bounds = (0.0, 1.0),
+    ) -> None:
+        super().__init__(n, labels=labels, agents=agents)
+        self.unit = Unit(direction, bounds)
 
 
 class SitesTeam(Team):

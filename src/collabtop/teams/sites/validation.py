@@ -215,7 +215,7 @@ class PublicState:
     def _values(self, question: msg.Sample, answer: msg.Values) -> None:
         positions = sampling.around(question.rank, question.total, self._held)
         _need(len(answer.values) == len(positions), "a different number of values than requested")
-        _ordered(answer.values)
+        self._ordered(answer.values)
         self._bounds = self._current_bounds().with_values(positions, answer.values)
 
     def _current_bounds(self) -> SortedValues:
@@ -225,7 +225,7 @@ class PublicState:
         _need(0 <= answer.start <= answer.stop <= self._held, "positions out of range")
         positions = sampling.between(answer.start, answer.stop)
         _need(len(answer.values) == len(positions), "a different number of values than requested")
-        _ordered(answer.values)
+        self._ordered(answer.values)
         if len(positions):
             inside = question.low <= answer.values[0] and answer.values[-1] <= question.high
             _need(bool(inside), "values outside the window")
@@ -260,14 +260,14 @@ class PublicState:
         _need(
             _distinct(named) and bool(np.isin(named, hand).all()), "repeated arms, or arms that the agent was not dealt"
         )
-        _in_range(answer.means)
-        _in_range(answer.accepted_means)
+        self._in_range(answer.means)
+        self._in_range(answer.accepted_means)
 
     def _means(self, question: msg.Pull, answer: msg.Means) -> None:
         count = self._problem.n if question.arms is None else len(question.arms)
         pulled = int(np.count_nonzero(np.broadcast_to(question.times, count)))
         _need(len(answer.means) == pulled, "a different number of means than arms pulled")
-        _in_range(answer.means)
+        self._in_range(answer.means)
 
     def _coarse(self, question: msg.PullOpen, answer: msg.CoarseMeans) -> None:
         if answer.packed is None:
@@ -275,12 +275,24 @@ class PublicState:
             _need(is_exact, "no means, or means in both forms")
             means = answer.means()
             _need(len(means) == self._open, "a different number of means than arms pulled")
-            _in_range(means)
+            self._in_range(means)
             return
+        _need(self._problem.bounded, "rounded means of rewards without bounds")
         _need(answer.exact is None and answer.steps >= 1, "no means, or means in both forms")
         _need(answer.packed.count == self._open, "a different number of means than arms pulled")
         _need(answer.packed.width == max(1, answer.steps.bit_length()), "numbers packed with the wrong width")
         _need(_within(answer.packed.unpack(), 0, answer.steps), "a mean or value outside [0, 1]")
+
+    def _in_range(self, values: Reals) -> None:
+        # NaN fails these comparisons too.
+        if self._problem.bounded:
+            _need(bool(((values >= 0) & (values <= 1)).all()), "a mean or value outside [0, 1]")
+        else:
+            _need(bool(np.isfinite(values).all()), "a mean or value that is not finite")
+
+    def _ordered(self, values: Reals) -> None:
+        self._in_range(values)
+        _need(bool((np.diff(values) >= 0).all()), "values out of order")
 
 
 def _answer_kind(question: type[Message]) -> type[Message] | None:
@@ -302,16 +314,6 @@ def _within(numbers: Ints, low: int, high: int) -> bool:
 
 def _distinct(numbers: Ints) -> bool:
     return len(np.unique(numbers)) == len(numbers)
-
-
-def _in_range(means: Reals) -> None:
-    # NaN fails these comparisons too.
-    _need(bool(((means >= 0) & (means <= 1)).all()), "a mean or value outside [0, 1]")
-
-
-def _ordered(values: Reals) -> None:
-    _in_range(values)
-    _need(bool((np.diff(values) >= 0).all()), "values out of order")
 
 
 _QUESTIONS: dict[type[Message], Callable[[PublicState, Any], None]] = {
