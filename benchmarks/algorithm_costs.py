@@ -38,7 +38,7 @@ def rows() -> list[str]:
     for m in (1, 8):
         lines += [row(name, same, m, "same for all", **team) for name in _SAME]
         lines += [row(name, groups, m, "differ", **team) for name in _DIFFERENT]
-    lines += [row(name, same, 1, "one agent", **alone) for name in ("sar", "sequential-halving")]
+    lines += [row(name, same, 1, "one agent", **alone) for name in ("sar", "nsar", "sequential-halving")]
     sure = {"confidence": 0.95}
     lines.append(row("confident-top", same, 1, "same for all", agents=AGENTS, **sure))
     lines.append(row("confident-top-noniid", groups, 1, "differ", agents=AGENTS, **sure))
@@ -46,7 +46,7 @@ def rows() -> list[str]:
     return lines
 
 
-_SAME = "frugal-top", "paired-top", "collab-top-iid", "kzz-balanced", "kzz"
+_SAME = "frugal-top", "paired-top", "collab-top-iid", "kzz-balanced", "kzz", "batched-sar"
 _DIFFERENT = "frugal-top-noniid", "collab-top-noniid", "uniform"
 
 

@@ -32,7 +32,8 @@ from collabtop.algorithms.registry import make_algorithm
 
 LEVEL = 0.01
 HETEROGENEOUS = ("uniform", "collab-top-noniid", "collab-top-noniid full", "frugal-top-noniid")
-ONE_AGENT = ("sar", "sequential-halving")
+ONE_AGENT = ("sar", "nsar", "sequential-halving")
+BEST_ARM = ("sequential-halving",)
 OPTIONS: dict[str, dict[str, Any]] = {"full": {"schedule": "full"}, "frugal-top-noniid": {"coarseness": 0.0}}
 
 
@@ -107,7 +108,7 @@ def draw_setting(number: int, rng: np.random.Generator) -> Setting:
     algorithm = list(naive.ALGORITHMS)[number % len(naive.ALGORITHMS)]
     kind = str(rng.choice(KINDS))
     n = int(rng.choice([2, 3, 5, 8, 13, 20, 31, 50] if algorithm != "frugal-top" else [5, 20, 50, 120, 200]))
-    m = 1 if algorithm == "sequential-halving" or rng.random() < 0.4 else int(rng.integers(1, n))
+    m = 1 if algorithm in BEST_ARM or rng.random() < 0.4 else int(rng.integers(1, n))
     agents = 1 if algorithm in ONE_AGENT else int(rng.choice([1, 2, 3, 6, 10, 40]))
     table = np.repeat(means_of(kind, n, m, rng)[:, np.newaxis], agents, axis=1)
     if algorithm in HETEROGENEOUS and rng.random() < 0.5:

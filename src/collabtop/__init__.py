@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collabtop import datasets as datasets
     from collabtop import events as events
     from collabtop.algorithms.base import Algorithm as Algorithm
+    from collabtop.algorithms.batched_sar import BatchedSAR as BatchedSAR
     from collabtop.algorithms.collab_top_iid import CollabTopIID as CollabTopIID
     from collabtop.algorithms.collab_top_noniid import CollabTopNonIID as CollabTopNonIID
     from collabtop.algorithms.confident_top import ConfidentTop as ConfidentTop
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID as FrugalTopNonIID
     from collabtop.algorithms.kl_lucb import KLLUCB as KLLUCB
     from collabtop.algorithms.kzz import KZZ as KZZ
+    from collabtop.algorithms.nsar import NSAR as NSAR
     from collabtop.algorithms.paired_top import PairedTop as PairedTop
     from collabtop.algorithms.registry import available_algorithms as available_algorithms
     from collabtop.algorithms.registry import make_algorithm as make_algorithm
@@ -94,6 +96,7 @@ _MODULE_OF = {
     "AgentsGoneError": "errors",
     "Algorithm": "algorithms.base",
     "Arms": "arms.base",
+    "BatchedSAR": "algorithms.batched_sar",
     "BernoulliArms": "arms.simulated",
     "BetaArms": "arms.simulated",
     "BudgetError": "errors",
@@ -117,6 +120,7 @@ _MODULE_OF = {
     "KZZ": "algorithms.kzz",
     "LocalTeam": "teams.local",
     "LoggedArms": "arms.logged",
+    "NSAR": "algorithms.nsar",
     "PairedTop": "algorithms.paired_top",
     "Plan": "planning.planner",
     "Problem": "problem",

@@ -72,7 +72,7 @@ def test_a_message_lists_the_algorithms_that_are_registered_now():
 def test_a_bound_on_the_error_is_the_one_proved_for_the_algorithm_and_its_options():
     means, problem = [0.9, *[0.5] * 63], ct.Problem(n=64, m=1, agents=4, horizon=6_000)
     bounds = {name: ct.make_algorithm(name).error_bound(means, problem) for name in ALL}
-    proved = {"frugal-top", "frugal-top-noniid", "collab-top-iid", "collab-top-noniid"}
+    proved = {"frugal-top", "frugal-top-noniid", "collab-top-iid", "collab-top-noniid", "batched-sar", "sar", "nsar"}
     assert {name for name, bound in bounds.items() if bound is not None} == proved
     assert bounds["frugal-top"] == ct.frugal_error_bound(means, 1, 4, 6_000)
     assert ct.FrugalTop(risk=0.1).error_bound(means, problem) == ct.frugal_error_bound(means, 1, 4, 6_000, risk=0.1)

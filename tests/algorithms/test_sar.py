@@ -54,3 +54,32 @@ def test_more_agents_than_one_are_refused_with_a_hint(algorithm):
 def test_sequential_halving_finds_one_arm_only():
     with pytest.raises(ct.SettingError, match="m is 2, but sequential-halving finds the best arm only"):
         ct.identify(ct.BernoulliArms([0.1, 0.2, 0.3, 0.4]), 2, agents=1, horizon=100, algorithm="sequential-halving")
+
+
+def test_nsar_with_power_1_is_sar():
+    arms = ct.BernoulliArms(np.linspace(0.2, 0.8, 12))
+    for m in (1, 4, 11):
+        sar, nsar = (
+            ct.identify(arms, m, agents=1, horizon=500, algorithm=algorithm, seed=m)
+            for algorithm in (ct.SAR(), ct.NSAR(power=1.0))
+        )
+        assert (nsar.top, nsar.ledger, nsar.observed.pulls.tolist()) == (
+            sar.top,
+            sar.ledger,
+            sar.observed.pulls.tolist(),
+        )
+
+
+def test_a_larger_power_of_nsar_moves_pulls_to_the_arms_that_are_settled_last():
+    problem = ct.Problem(n=20, m=1, agents=1, horizon=5_000)
+    last = [ct.NSAR(power=power).most_pulls(problem)[-1][1] for power in (0.5, 0.85, 1.0, 1.3)]
+    assert last == sorted(last)
+    for power in (0.1, 0.5, 1.3, 4.0):
+        assert sum(live * new for live, new in ct.NSAR(power=power).most_pulls(problem)) <= 5_000
+
+
+@pytest.mark.parametrize("power", [0, -1.0, float("nan"), "p"])
+def test_a_power_of_nsar_that_is_not_above_0_is_refused(power):
+    with pytest.raises(ct.InputError, match=r"^power is ") as caught:
+        ct.NSAR(power=power)
+    assert caught.value.argument == "power"

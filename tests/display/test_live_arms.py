@@ -12,6 +12,7 @@ from collabtop.display.comparison import comparison_row, comparison_table, corre
 from collabtop.display.live_arms_bars import LiveArmsBars
 from collabtop.display.live_arms_figure import live_arms_figure
 from collabtop.display.round_outcomes import round_outcomes
+from tests.support.accepted import accepted_setting
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +29,8 @@ def results(arms):
 def every_run():
     arms = ct.BernoulliArms([0.1, 0.9, 0.5, 0.4, 0.3, 0.6, 0.2])
     for name in ct.available_algorithms():
-        limited = name in ("sar", "sequential-halving", "kl-lucb")
-        for m in (1,) if name == "sequential-halving" else (1, 3, 5, 7):
-            yield ct.identify(arms, m, agents=1 if limited else 2, horizon=2_000, algorithm=name, seed=m)
+        for m, agents in sorted({accepted_setting(name, m, 2) for m in (1, 3, 5, 7)}):
+            yield ct.identify(arms, m, agents=agents, horizon=2_000, algorithm=name, seed=m)
 
 
 @pytest.mark.parametrize("result", list(every_run()), ids=lambda result: f"{result.algorithm}-{result.m}")

@@ -20,6 +20,7 @@ from collabtop.algorithms.shared.allocation import AllAgents
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import ProtocolError, SettingError
 from collabtop.testing import ConstantArms, check_algorithm, check_run
+from tests.support.accepted import accepted_setting
 
 OF_THE_PAPER = {
     "collab-top-iid paper": ct.CollabTopIID(),
@@ -37,8 +38,6 @@ OTHERS = {name: ct.make_algorithm(name) for name in ct.available_algorithms() if
 EVERY = OF_THE_PAPER | OTHERS  # algorithms added to the registry are tested as well
 every_algorithm = pytest.mark.parametrize("algorithm", EVERY.values(), ids=EVERY.keys())
 of_the_paper = pytest.mark.parametrize("algorithm", OF_THE_PAPER.values(), ids=OF_THE_PAPER.keys())
-
-FOR_ONE_AGENT = (ct.SAR, ct.SequentialHalving, ct.KLLUCB)
 
 SIZES = st.one_of(st.integers(1, 12), st.integers(1, 200), st.sampled_from([2**power for power in range(8)]))
 TEAMS = st.one_of(st.just(1), st.integers(1, 8), st.integers(1, 80))
@@ -60,8 +59,7 @@ class Case:
 
     def setting(self, algorithm: ct.Algorithm) -> tuple[int, int]:
         """The m and the number of agents nearest to those of the case that the algorithm accepts."""
-        agents = 1 if isinstance(algorithm, FOR_ONE_AGENT) else self.agents
-        return 1 if isinstance(algorithm, ct.SequentialHalving) else self.m, agents
+        return accepted_setting(algorithm, self.m, self.agents)
 
     def arms(self, algorithm: ct.Algorithm) -> ConstantArms:
         agents = self.setting(algorithm)[1]
@@ -165,7 +163,7 @@ def test_a_round_begins_with_exactly_the_planned_number_of_arms(algorithm: ct.Al
 
 @every_algorithm
 def test_a_run_can_be_repeated_from_its_result(algorithm: ct.Algorithm) -> None:
-    m, agents = (1, 1) if isinstance(algorithm, FOR_ONE_AGENT) else (3, 4)
+    m, agents = accepted_setting(algorithm, 3, 4)
     arms = ct.BernoulliArms(np.linspace(0.1, 0.9, 30))
     first = ct.identify(arms, m, agents=agents, horizon=2_000, algorithm=algorithm)
     again = ct.identify(
@@ -185,9 +183,10 @@ SCRIPT = """
 import json, sys
 import numpy as np
 import collabtop as ct
+from tests.support.accepted import accepted_setting
 
 def run(name, options):
-    m, agents = (1, 1) if name in ("sar", "sequential-halving", "kl-lucb") else (5, 6)
+    m, agents = accepted_setting(name, 5, 6)
     arms = ct.BernoulliArms(np.linspace(0.2, 0.7, 120), labels=[f"arm {i}" for i in range(120)])
     result = ct.identify(arms, m, agents=agents, horizon=4_000, algorithm=name, options=options, seed=12)
     return json.loads(result.to_json())

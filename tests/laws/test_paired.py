@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import collabtop as ct
-from tests.laws.test_every_algorithm import EVERY, FOR_ONE_AGENT
+from tests.laws.test_every_algorithm import EVERY
+from tests.support.accepted import accepted_setting, accepts
 
-every_algorithm = pytest.mark.parametrize("algorithm", EVERY.values(), ids=EVERY.keys())
+PAIRED = {name: algorithm for name, algorithm in EVERY.items() if accepts(algorithm, m=1, agents=1, paired=True)}
+every_algorithm = pytest.mark.parametrize("algorithm", PAIRED.values(), ids=PAIRED.keys())
 
 
 @dataclass
@@ -48,11 +50,8 @@ class Case:
     def run(self, algorithm: ct.Algorithm, **more: Any) -> tuple[ct.Result, Scored]:
         """Run an algorithm on candidates of this shape."""
         scored = Scored(self.seed)
-        if isinstance(algorithm, FOR_ONE_AGENT):
-            more["agents"] = 1
-        if isinstance(algorithm, ct.SequentialHalving):
-            more["m"] = 1
-        settings: dict[str, Any] = {"m": self.m, "agents": self.agents, **more}
+        m, agents = accepted_setting(algorithm, self.m, self.agents)
+        settings: dict[str, Any] = {"m": m, "agents": agents, **more}
         arms = ct.DatasetArms(range(self.n), range(self.examples), scored)
         problem = ct.Problem(self.n, settings["m"], settings["agents"], 1, self.examples, numbered=True)
         horizon = algorithm.smallest_horizon(problem) + self.spare if settings["m"] < self.n else 1

@@ -13,6 +13,7 @@ from collabtop.algorithms.shared.batched_runs import BatchedRuns
 from collabtop.testing import SimulationCase, check_algorithm, check_simulation
 from collabtop.testing.simulations import means_of_kind, same_shares
 from tests.laws.test_every_algorithm import EVERY
+from tests.support.accepted import accepted_setting
 
 BATCHED = {name: algorithm for name, algorithm in EVERY.items() if algorithm.batched}
 every_batched_algorithm = pytest.mark.parametrize("algorithm", BATCHED.values(), ids=BATCHED.keys())
@@ -27,8 +28,7 @@ def cases(algorithm, count=CASES):
         n, agents = int(rng.choice([2, 3, 5, 8, 13, 21, 40])), int(rng.choice([1, 2, 3, 6, 25]))
         m, factor = int(rng.integers(1, n)), float(rng.choice([1, 1.5, 3, 10]))
         kind = str(rng.choice(["equal", "levels", "tiny", "spread", "non-IID"]))
-        if isinstance(algorithm, ct.SequentialHalving):
-            m = agents = 1
+        m, agents = accepted_setting(algorithm, m, agents)
         if kind == "non-IID" and algorithm.iid_only:
             kind = "spread"
         horizon = int(factor * algorithm.smallest_horizon(ct.Problem(n, m, agents, 1)))

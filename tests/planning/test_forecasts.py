@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import collabtop as ct
+from tests.support.accepted import accepted_setting
 
 
 @pytest.mark.parametrize("algorithm", ["kzz", "kzz-balanced", "uniform", "collab-top-noniid"])
@@ -21,7 +22,7 @@ def test_the_rounds_of_a_fixed_schedule_are_those_of_the_run(algorithm):
 
 @pytest.mark.parametrize("algorithm", ct.available_algorithms())
 def test_every_algorithm_can_be_forecast(algorithm):
-    agents = 1 if algorithm in ("sar", "sequential-halving", "kl-lucb") else 3
+    _, agents = accepted_setting(algorithm, 1, 3)
     forecast = ct.dry_run([f"prompt {i}" for i in range(12)], 1, agents=agents, horizon=500, algorithm=algorithm)
     assert 0 < forecast.fewest <= forecast.most
     assert forecast.pulls <= forecast.most_cost <= 500 * agents * 1.001

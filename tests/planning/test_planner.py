@@ -107,7 +107,7 @@ def test_all_that_fit_are_tried_one_agent_or_several_iid_or_not():
     def titles(*arguments, **more):
         return [row.title for row in ct.plan(*arguments, simulate=False, **more).rows]
 
-    assert titles(8, 1, 1, gap=0.2)[-3:] == ["sar", "sequential-halving", "confident-top"]
+    assert titles(8, 1, 1, gap=0.2)[-3:] == ["nsar", "sequential-halving", "confident-top"]
     assert "sar" not in titles(8, 1, 2, gap=0.2)
     assert titles(None, 1, means=[[0.9, 0.1], [0.6, 0.8], [0.2, 0.2]]) == [
         "frugal-top-noniid",

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import collabtop as ct
 from collabtop.runs.budget import worst_case
+from tests.support.accepted import accepted_setting
 
-ONE_AGENT = ("sar", "sequential-halving")
 # kl-lucb, which has the bound that holds for all, would take a minute here.
 ALGORITHMS = [name for name in ct.available_algorithms() if name != "kl-lucb"]
 
@@ -28,8 +28,7 @@ def dearest_best(n, rng):
 def test_a_budget_is_never_overspent_even_when_the_dearest_stay_open(algorithm, seed, n, agents, tight):
     rng = np.random.default_rng(seed)
     costs, arms = dearest_best(n, rng)
-    agents = 1 if algorithm in ONE_AGENT else agents
-    m = 1 if algorithm == "sequential-halving" else int(rng.integers(1, n + 1))
+    m, agents = accepted_setting(algorithm, int(rng.integers(1, n + 1)), agents)
     asked: dict[str, Any] = {"agents": agents, "algorithm": algorithm, "cost": costs.tolist()}
     try:
         ct.dry_run(arms, m, budget=1e-9, **asked)
@@ -45,7 +44,7 @@ def test_a_budget_is_never_overspent_even_when_the_dearest_stay_open(algorithm, 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @given(seed=st.integers(0, 10_000), n=st.integers(2, 60), agents=st.integers(1, 12), spare=st.integers(0, 3_000))
 def test_the_costliest_run_is_an_upper_bound_on_every_run(algorithm, seed, n, agents, spare):
-    agents = 1 if algorithm in ONE_AGENT else agents
+    _, agents = accepted_setting(algorithm, 1, agents)
     made = ct.make_algorithm(algorithm)
     horizon = made.smallest_horizon(ct.Problem(n, 1, agents, 1)) + spare
     arms = ct.BernoulliArms(np.random.default_rng(seed).uniform(size=n))

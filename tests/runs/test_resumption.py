@@ -8,9 +8,8 @@ import pytest
 import collabtop as ct
 from collabtop.runlog.file import RunLog, open_log, read_log
 from collabtop.runlog.format import Exchange, Rewards, StudyHeader
+from tests.support.accepted import accepted_setting
 from tests.support.resumable import MEANS, Counted, identify
-
-ONE_AGENT = ("sar", "sequential-halving", "kl-lucb")
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def path(tmp_path):
 @pytest.mark.parametrize("algorithm", ct.available_algorithms())
 def test_a_finished_run_is_told_again_without_a_pull(algorithm, team, path, tmp_path):
     pull, m = Counted(tmp_path / "calls"), 1
-    agents = 1 if algorithm in ONE_AGENT else 3
+    _, agents = accepted_setting(algorithm, m, 3)
     asked = {"agents": agents, "horizon": 60, "seed": 5, "team": team, "algorithm": algorithm}
     plain = ct.identify(MEANS, m, pull=pull, **asked)
     with_log = ct.identify(MEANS, m, pull=pull, checkpoint=path, **asked)

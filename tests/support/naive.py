@@ -208,6 +208,47 @@ def sequential_halving(table: Table, m: int, horizon: int, rng: np.random.Genera
     return set(best)
 
 
+# -- baselines of the literature
+
+
+def nsar(table: Table, m: int, horizon: int, rng: np.random.Generator, power: float = 0.85) -> set[int]:
+    n = len(table)
+    scale = 2**-power + sum(i**-power for i in range(2, n + 1))
+    run, before = Run(table, m, rng), 0
+    for phase in range(1, n):
+        total = math.ceil((horizon - n) / (scale * (n + 1 - phase) ** power))
+        for arm in run.open:
+            run.pull(arm, total - before)
+        before = total
+        if run.open:
+            run.decide(keep=len(run.open) - 1 if phase < n - 1 else 0)
+    return run.accepted
+
+
+def batched_sar(table: Table, m: int, horizon: int, rng: np.random.Generator, rounds: int = 3) -> set[int]:
+    n, agents = len(table), len(table[0])
+    sizes = [n]  # the largest s with s^R <= n^(R - r), but at least 2
+    for r in range(1, rounds):
+        size = max(2, largest(lambda s, power=n ** (rounds - r): s**rounds <= power, 1))  # type: ignore[misc]
+        if size < sizes[-1]:
+            sizes.append(size)
+
+    def fits(alpha: int) -> bool:
+        totals = [alpha // size for size in sizes]
+        new = [after - before for before, after in pairwise([0, *totals])]
+        return sum(math.ceil(size * pulls / agents) for size, pulls in zip(sizes, new, strict=True)) <= horizon
+
+    alpha, before = largest(fits, n), 0
+    run = Run(table, m, rng)
+    for size, keep in pairwise([*sizes, 0]):
+        for arm in run.open:
+            run.pull(arm, alpha // size - before)
+        before = alpha // size
+        if run.open:
+            run.decide(keep)
+    return run.accepted
+
+
 # -- frugal-top
 
 
@@ -375,6 +416,8 @@ ALGORITHMS: dict[str, Callable[[Table, int, int, np.random.Generator], set[int]]
     "collab-top-noniid full": collab_top_noniid_full,
     "sar": sar,
     "sequential-halving": sequential_halving,
+    "nsar": nsar,
+    "batched-sar": batched_sar,
     "frugal-top": frugal_top,
     "frugal-top-noniid": frugal_top_noniid,
 }

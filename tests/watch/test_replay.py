@@ -16,13 +16,13 @@ from collabtop.runlog.format import Exchange, Header
 from collabtop.watch.baselines import baseline_of
 from collabtop.watch.replay import INSIDE, Replay
 from collabtop.watch.watched_runs import WatchedRun
+from tests.support.accepted import accepted_setting
 
 MEANS = np.linspace(0.1, 0.9, 40)
-ONE_AGENT = ("sar", "sequential-halving", "kl-lucb")
 
 
 def logged(path, algorithm="kzz", m=1, arms=None, **more):
-    agents = 1 if algorithm in ONE_AGENT else 4
+    m, agents = accepted_setting(algorithm, m, 4)
     arguments = {
         "agents": agents,
         "horizon": 600 if algorithm == "kl-lucb" else 4_000,
@@ -47,7 +47,6 @@ def watched(path):
 @pytest.mark.parametrize("m", [1, 3, 37])
 @pytest.mark.parametrize("algorithm", ct.available_algorithms())
 def test_a_finished_run_is_replayed_exactly(algorithm, m, tmp_path):
-    m = 1 if algorithm == "sequential-halving" else m
     result = logged(tmp_path / "run.ctlog", algorithm, m)
     run = watched(tmp_path / "run.ctlog")
     assert run.replay_error is None

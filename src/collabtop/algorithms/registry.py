@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from collabtop.algorithms.base import Algorithm
+from collabtop.algorithms.batched_sar import BatchedSAR
 from collabtop.algorithms.collab_top_iid import CollabTopIID
 from collabtop.algorithms.collab_top_noniid import CollabTopNonIID
 from collabtop.algorithms.confident_top import ConfidentTop, ConfidentTopNonIID
@@ -14,6 +15,7 @@ from collabtop.algorithms.frugal_top import FrugalTop
 from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID
 from collabtop.algorithms.kl_lucb import KLLUCB
 from collabtop.algorithms.kzz import KZZ
+from collabtop.algorithms.nsar import NSAR
 from collabtop.algorithms.paired_top import PairedTop
 from collabtop.algorithms.sar import SAR
 from collabtop.algorithms.sequential_halving import SequentialHalving
@@ -30,8 +32,10 @@ _catalogue: dict[str, Callable[..., Algorithm]] = {
     "collab-top-noniid": CollabTopNonIID,
     "kzz": KZZ,
     "kzz-balanced": partial(KZZ, balanced=True),
+    "batched-sar": BatchedSAR,
     "uniform": Uniform,
     "sar": SAR,
+    "nsar": NSAR,
     "sequential-halving": SequentialHalving,
     "kl-lucb": KLLUCB,
 }

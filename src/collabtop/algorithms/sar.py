@@ -2,13 +2,17 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import AllAgents
 from collabtop.algorithms.shared.elimination import eliminate
+from collabtop.algorithms.shared.frugal_bound import rounds_error_bound
 from collabtop.algorithms.shared.schedules import capped, new_pulls, stretched
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import SettingError
@@ -31,6 +35,11 @@ class SAR(Algorithm):
     summary: ClassVar[str] = "One agent settles the arm with the largest gap, n - 1 times."
     fixed_schedule: ClassVar[bool] = True
 
+    @property
+    def _power(self) -> float:
+        """The p for which an arm has been pulled in proportion to s^-p by the time that s arms are open."""
+        return 1.0
+
     def check(self, problem: Problem) -> None:
         """Raise `SettingError` unless there is one agent."""
         one_agent_only(self, problem)
@@ -41,7 +50,7 @@ class SAR(Algorithm):
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
         """The live arms of every phase equally often."""
-        return [(problem.n - r, new) for r, new in enumerate(_pulls(_spending_all(problem)))]
+        return [(problem.n - r, new) for r, new in enumerate(self._pulls(problem))]
 
     def most_words(self, problem: Problem) -> int:
         """The live arms and their means in every phase, with n, ..., 2 live arms; the first list is free."""
@@ -51,10 +60,17 @@ class SAR(Algorithm):
         """One per phase."""
         return problem.n - 1
 
+    def error_bound(self, means: ArrayLike, problem: Problem) -> float:
+        """Part (c) of the bound of docs/frugal-top.md, which holds for all rounds that settle arms by their gaps."""
+        if problem.horizon < self.smallest_horizon(problem):
+            return 1.0
+        totals = list(accumulate(self._pulls(problem)))
+        return rounds_error_bound(means, problem, range(problem.n, 1, -1), totals)
+
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Run n - 1 phases, each of which settles one arm; the last settles both that are left."""
         agents, board = AllAgents(coordinator), coordinator.scoreboard
-        pulls = _pulls(_spending_all(problem))  # N_k - N_{k-1}
+        pulls = self._pulls(problem)  # N_k - N_{k-1}
         phase, live = 1, np.arange(problem.n)  # k
         while len(live):
             coordinator.begin_round("shared", live=len(live))
@@ -64,28 +80,33 @@ class SAR(Algorithm):
             live = eliminate(board, live, problem.m, keep, phase - 1, "shared", rng)
             phase += 1
 
+    def _pulls(self, problem: Problem) -> list[int]:
+        """New pulls of each live arm in each phase."""
 
-def total_pulls(phase: int, problem: Problem) -> int:
+        def pulls(longer: Problem) -> list[int]:
+            totals = [total_pulls(phase, longer, self._power) for phase in range(1, longer.n)]
+            return capped(new_pulls(totals), longer.pull_limit)
+
+        def time(longer: Problem) -> int:
+            return sum((problem.n - r) * new for r, new in enumerate(pulls(longer)))
+
+        return pulls(stretched(problem, time))
+
+
+def total_pulls(phase: int, problem: Problem, power: float = 1.0) -> int:
     """N_k: how often a live arm has been pulled at the end of phase k = 1, 2, ...
 
     >>> [total_pulls(phase, Problem(n=4, m=2, agents=1, horizon=100)) for phase in (1, 2, 3)]
     [16, 21, 31]
     """
-    return math.ceil((problem.horizon - problem.n) / (_log_bar(problem.n) * (problem.n + 1 - phase)))
+    live = problem.n + 1 - phase
+    return math.ceil((problem.horizon - problem.n) / (_normalizer(problem.n, power) * math.pow(live, power)))
 
 
-def _pulls(problem: Problem) -> list[int]:
-    """New pulls of each live arm in each phase."""
-    totals = [total_pulls(phase, problem) for phase in range(1, problem.n)]
-    return capped(new_pulls(totals), problem.pull_limit)
-
-
-def _spending_all(problem: Problem) -> Problem:
-    return stretched(problem, lambda longer: sum((problem.n - r) * new for r, new in enumerate(_pulls(longer))))
-
-
-def _log_bar(n: int) -> float:
-    return 0.5 + sum(1 / i for i in range(2, n + 1))
+@lru_cache(maxsize=64)
+def _normalizer(n: int, power: float) -> float:
+    """C_p = 2^-p + 2^-p + 3^-p + ... + n^-p, with which all pulls are within the horizon."""
+    return 1 / math.pow(2, power) + sum(1 / math.pow(i, power) for i in range(2, n + 1))
 
 
 def one_agent_only(algorithm: Algorithm, problem: Problem) -> None:

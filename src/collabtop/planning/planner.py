@@ -14,12 +14,14 @@ from rich.console import Group
 from rich.table import Table
 
 from collabtop.algorithms.base import Algorithm
+from collabtop.algorithms.batched_sar import BatchedSAR
 from collabtop.algorithms.collab_top_iid import CollabTopIID
 from collabtop.algorithms.collab_top_noniid import CollabTopNonIID
 from collabtop.algorithms.confident_top import ConfidentTop, ConfidentTopNonIID
 from collabtop.algorithms.frugal_top import FrugalTop
 from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID
 from collabtop.algorithms.kzz import KZZ
+from collabtop.algorithms.nsar import NSAR
 from collabtop.algorithms.registry import make_algorithm
 from collabtop.algorithms.sar import SAR
 from collabtop.algorithms.sequential_halving import SequentialHalving
@@ -70,9 +72,10 @@ class PlanRow(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """The algorithm, with its schedule or its number of round trips if it has one."""
-        schedule, round_trips = self.options.get("schedule"), self.options.get("round_trips")
-        detail = schedule or (f"{round_trips} trips" if round_trips else "")
+        """The algorithm, with its schedule or its number of round trips or rounds if it has one."""
+        schedule, counts = self.options.get("schedule"), {"round_trips": "trips", "rounds": "rounds"}
+        given = [f"{self.options[option]} {word}" for option, word in counts.items() if self.options.get(option)]
+        detail = schedule or ", ".join(given)
         return f"{self.algorithm}, {detail}" if detail else self.algorithm
 
 
@@ -172,7 +175,7 @@ def plan(
     >>> import collabtop as ct
     >>> bounds = ct.plan(n=64, m=1, agents=4, gap=0.2, simulate=False)
     >>> [(row.title, row.bound_horizon) for row in bounds.rows if row.bound_horizon]
-    [('frugal-top', 7700), ('collab-top-iid, paper', 4086875)]
+    [('frugal-top', 7700), ('collab-top-iid, paper', 4086875), ('batched-sar, 3 rounds', 6000)]
     """
     arms, problem, instance = _instance(n, m, agents, gap, means)
     errors = _errors(error)
@@ -271,10 +274,11 @@ def _named(algorithms: Sequence[str | Algorithm], arms: SimulatedArms, problem: 
 
 
 def _all_that_fit(arms: SimulatedArms, problem: Problem, error: float) -> list[Algorithm]:
-    iid = [FrugalTop(), CollabTopIID(), CollabTopIID("full"), KZZ(), KZZ(balanced=True), Uniform(), SAR()]
+    iid = [FrugalTop(), CollabTopIID(), CollabTopIID("full"), KZZ(), KZZ(balanced=True), BatchedSAR(), Uniform()]
     mixed = [FrugalTopNonIID(), CollabTopNonIID(), CollabTopNonIID("full"), Uniform()]
     confident = ConfidentTop(1 - error) if arms.iid else ConfidentTopNonIID(1 - error)
-    tried: list[Algorithm] = [*(iid if arms.iid else mixed), SequentialHalving(), confident]
+    alone = [SAR(), NSAR(), SequentialHalving()] if arms.iid else []
+    tried: list[Algorithm] = [*(iid if arms.iid else mixed), *alone, confident]
     return [algorithm for algorithm in tried if _fits(algorithm, problem)]
 
 

@@ -19,6 +19,7 @@ from collabtop.teams.remote.envelope import pack_shared, seal_requests
 from collabtop.teams.remote.history import AgentHistory, digest_of
 from collabtop.teams.remote.host_messages import AgentsRestored, Answers, Heartbeat, RestoreAgents, from_bytes, to_bytes
 from collabtop.teams.remote.reports import ReportOptions, ReportSink
+from tests.support.accepted import accepted_setting
 
 PROBLEM = ct.Problem(n=2, m=1, agents=2, horizon=100)
 
@@ -139,7 +140,7 @@ class CountedFunction:
 
 @pytest.mark.parametrize("algorithm", ct.available_algorithms())
 def test_agents_rebuilt_before_every_exchange_give_the_undisturbed_run_without_repeated_pulls(algorithm):
-    m, agents = (1, 1) if algorithm in ("sar", "sequential-halving", "kl-lucb") else (2, 3)
+    m, agents = accepted_setting(algorithm, 2, 3)
     asked = {"agents": agents, "horizon": 120, "algorithm": algorithm, "seed": 6}
     function = CountedFunction()
     for make in (

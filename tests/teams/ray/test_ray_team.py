@@ -15,10 +15,10 @@ from collabtop.events import PullFailed, PullsMade
 from collabtop.runlog.file import read_log
 from collabtop.runlog.format import Rewards
 from collabtop.testing import check_team
+from tests.support.accepted import accepted_setting
 
 pytestmark = pytest.mark.usefixtures("three_nodes")
 
-FOR_ONE_AGENT = ("sar", "sequential-halving", "kl-lucb")
 MEANS = [0.2, 0.35, 0.5, 0.65, 0.8]
 
 
@@ -46,7 +46,7 @@ _FEW = ("collab-top-iid", "frugal-top-noniid")  # all the others in .ci/run
 )
 def test_every_algorithm_runs_as_on_the_local_team(algorithm):
     rng = np.random.default_rng(4)
-    m, agents = (1, 1) if algorithm in FOR_ONE_AGENT else (4, 7)
+    m, agents = accepted_setting(algorithm, 4, 7)
     arms: ct.Arms
     if ct.make_algorithm(algorithm).iid_only or agents == 1:
         arms = ct.BernoulliArms(rng.uniform(0.2, 0.8, 60))

@@ -23,6 +23,7 @@ from collabtop.protocol.messages import Prune, Pull, PullHand, PullOpen, Request
 from collabtop.protocol.setup import Setup
 from collabtop.teams.sites.journal import Journal
 from collabtop.teams.sites.min_batch import SmallBatchError, check_batch
+from tests.support.accepted import accepted_setting
 
 RUN = "0123456789abcdef" * 2
 SEED = 7
@@ -128,7 +129,7 @@ class Overheard(ct.LocalTeam):
 def outcomes_found(algorithm, kind, targets, **secret):
     """How many outcomes an attacker finds that knows all others, by running a copy of the agent with both values."""
     treatments, right = 24, 0
-    agents = 1 if algorithm in ("sar", "sequential-halving", "kl-lucb") else 2
+    _, agents = accepted_setting(algorithm, 1, 2)
     budget = {"confidence": 0.5, "max_horizon": 800} if make_algorithm(algorithm).stops_early else {"horizon": 1_500}
     for target in range(targets):
         team = Overheard(**secret)

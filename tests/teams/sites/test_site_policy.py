@@ -20,13 +20,13 @@ from collabtop.teams.sites.audit import Audit
 from collabtop.teams.sites.rehearsal import rehearse
 from collabtop.teams.sites.site_budget import OverBudget, SiteBudget
 from collabtop.teams.sites.site_policy import PolicyError, PolicyGuard
+from tests.support.accepted import accepted_setting
 from tests.support.site_processes import CANDIDATES, Trial
 from tests.support.thread_sites import ThreadSites
 
 RUN_ID = "0123456789abcdef" * 2
 ARMS = ct.BernoulliArms(np.linspace(0.1, 0.9, 8), labels=[f"drug {number}" for number in range(8)])
 RUN: dict[str, Any] = {"m": 1, "agents": 1, "horizon": 400, "algorithm": "uniform", "seed": 1}
-ALONE = ("sar", "sequential-halving", "kl-lucb")
 
 
 def run(certs, policy, *, journals=None, audit=None, **changed):
@@ -246,8 +246,8 @@ class Guarded(ct.LocalTeam):
 
 def guarded_run(algorithm, seed):
     rng = np.random.default_rng(seed)
-    n, agents = int(rng.integers(8, 80)), 1 if algorithm in ALONE else int(rng.integers(1, 6))
-    m = 1 if algorithm == "sequential-halving" else int(rng.integers(1, n))
+    n, agents = int(rng.integers(8, 80)), int(rng.integers(1, 6))
+    m, agents = accepted_setting(algorithm, int(rng.integers(1, n)), agents)
     horizon = int(rng.integers(40, 120)) * n
     early = make_algorithm(algorithm).stops_early
     budget = {"confidence": 0.9, "max_horizon": min(horizon, 1_000)} if early else {"horizon": horizon}

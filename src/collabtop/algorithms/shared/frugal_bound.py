@@ -120,15 +120,31 @@ def frugal_noniid_error_bound(means: ArrayLike, m: int, agents: int, horizon: in
     if not 0 <= coarseness < 1:
         raise wrong_value("coarseness", coarseness, "a share of at least 0 and below 1 is needed")
     problem = Problem(n, m, agents, horizon)
+    if horizon < smallest_noniid_horizon(n, problem.inner.m):
+        return 1.0
+    plan = noniid_plan(problem.inner)
+    pulls = [total * agents / (1 + coarseness) for total in plan.pulls]  # rounding makes them count less
+    return rounds_error_bound(means, problem, plan.sizes, pulls)
+
+
+def rounds_error_bound(means: ArrayLike, problem: Problem, sizes: Sequence[int], totals: Sequence[float]) -> float:
+    """Part (c) of the bound for any rounds that keep the arms nearest to the border, at most 1.
+
+    Args:
+        means: the true means, one per arm, or n x K.
+        problem: n and m.
+        sizes: open arms at the start of each round.
+        totals: pulls of an open arm by the end of each round, by all agents together.
+
+    >>> problem = Problem(n=4, m=1, agents=2, horizon=800)
+    >>> round(rounds_error_bound([0.9, 0.5, 0.5, 0.5], problem, sizes=[4, 2], totals=[40, 80]), 6)
+    0.002501
+    """
     values = as_means(means)
     values = values.mean(axis=1) if values.ndim == 2 else values
     if problem.mirrored:
         values, problem = 1 - values, problem.inner
-    if horizon < smallest_noniid_horizon(n, problem.m):
-        return 1.0
-    plan = noniid_plan(problem)
-    pulls = [total * agents / (1 + coarseness) for total in plan.pulls]  # rounding makes them count less
-    return min(1.0, sum(_shared_terms(_Instance.of(values, problem.m), plan.sizes, pulls)))
+    return min(1.0, sum(_shared_terms(_Instance.of(values, problem.m), sizes, totals)))
 
 
 def frugal_words_bound(problem: Problem, risk: float = 0.001, round_trips: int | None = None) -> int:
