@@ -1,10 +1,11 @@
-"""The deep study of the horizons for error .01."""
+"""The study of the horizons for error .01."""
 
 import msgspec
 import pytest
 
 import collabtop as ct
-from collabtop.reproduction.crossings import CrossingTarget, crossing_targets, find_crossings
+from collabtop.reproduction.crossings import CrossingRuns, CrossingTarget, crossing_targets, find_crossings
+from collabtop.reproduction.evidence import IID
 from collabtop.stats import Crossing, NotReached
 
 
@@ -17,7 +18,7 @@ def test_crossings_are_found_near_where_the_error_is_one_in_a_hundred():
         names.append(name)
         return study.run(jobs=1)
 
-    (crossed,) = find_crossings(arms, [CrossingTarget(ct.KZZ(), 1, 4)], run, seed=1, runs=(100, 200, 400))
+    (crossed,) = find_crossings({IID: arms}, [CrossingTarget(ct.KZZ(), 1, 4, CrossingRuns(100, 200, 400))], run, seed=1)
     assert names[:3] == ["kzz-m1-k4-pilot", "kzz-m1-k4-narrow", "kzz-m1-k4-fine"]
     assert isinstance(crossed.at, Crossing)
     check = ct.Study(arms=arms, algorithms="kzz", agents=4, horizon=round(crossed.at.horizon), runs=3_000, seed=9)
@@ -35,7 +36,7 @@ def test_a_pilot_with_rare_errors_at_only_one_horizon_still_finds_the_region():
         table = study.run(jobs=1)
         return table if not name.endswith("pilot") else OneRare(table)
 
-    find_crossings(arms, [CrossingTarget(ct.KZZ(), 1, 4)], run, seed=1, runs=(20, 100, 200))
+    find_crossings({IID: arms}, [CrossingTarget(ct.KZZ(), 1, 4, CrossingRuns(20, 100, 200))], run, seed=1)
     assert "kzz-m1-k4-fine" in names
 
 
@@ -55,12 +56,20 @@ class OneRare:
 
 def test_an_algorithm_that_is_never_wrong_has_no_crossing():
     sure = ct.BernoulliArms([1.0] + [0.0] * 9)
-    (crossed,) = find_crossings(sure, [CrossingTarget(ct.KZZ(), 1, 2)], lambda _, study: study.run(jobs=1), seed=0)
+    target = CrossingTarget(ct.KZZ(), 1, 2, CrossingRuns(100, 200, 400))
+    (crossed,) = find_crossings({IID: sure}, [target], lambda _, study: study.run(jobs=1), seed=0)
     assert crossed.line.algorithm == "kzz"
     assert isinstance(crossed.at, NotReached)
     assert crossed.at.reason.startswith("the error is below 0.01 at the shortest horizon already")
 
 
 def test_every_horizon_that_the_statements_need_is_a_target():
-    names = {target.name for target in crossing_targets()}
+    names = {target.name for target in crossing_targets(10, deep=False)}
     assert {"kzz-m1-k10", "kzz-m8-k10", "collab-top-iid-full-m8-k10", "collab-top-iid-paper-m1-k100"} <= names
+    assert {"collab-top-noniid-full-m1-k10", "frugal-top-noniid-m8-k10"} <= names
+
+
+def test_deep_means_more_numbers_of_agents_and_five_times_the_runs_near_a_crossing():
+    standard, deep = ({t.name: t.runs for t in crossing_targets(10, deep=deep)} for deep in (False, True))
+    assert standard.keys() < deep.keys()
+    assert all(deep[name].fine == 5 * runs.fine for name, runs in standard.items())

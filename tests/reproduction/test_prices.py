@@ -27,13 +27,13 @@ def nothing_located(runs=12, wrong=10):
     return made_up_evidence(lambda *_: {"wrong": wrong}, runs=runs)
 
 
-def test_the_horizon_comes_from_the_deep_study_if_it_was_run_and_else_from_the_panels(evidence):
+def test_the_horizon_comes_from_runs_near_it_if_there_are_any_and_else_from_the_panels(evidence):
     by_setting = {(price.line, price.arms, price.m): price for price in prices(evidence)}
-    deep, panels = by_setting[KZZ, "movies", 1], by_setting[KZZ, "movies", 8]
-    assert isinstance(deep.at, Crossing)
-    assert (deep.at.horizon, deep.deep) == (20_000, True)
-    assert (isinstance(panels.at, Crossing), panels.deep) == (True, False)
-    assert deep.words == pytest.approx(20_000, abs=1)
+    near, panels = by_setting[KZZ, "movies", 1], by_setting[KZZ, "movies", 8]
+    assert isinstance(near.at, Crossing)
+    assert (near.at.horizon, near.studied) == (20_000, True)
+    assert (isinstance(panels.at, Crossing), panels.studied) == (True, False)
+    assert near.words == pytest.approx(20_000, abs=1)
 
 
 def test_an_algorithm_is_beaten_only_if_the_intervals_of_both_axes_lie_apart():

@@ -106,7 +106,7 @@ def test_t3_requires_a_speed_up_between_k_over_log_squared_and_k(evidence, share
     assert {part.verdict for part in statement.parts[:3]} == {"supported"}
 
 
-def test_t3_is_undecided_where_the_deep_study_found_no_horizon(evidence):
+def test_t3_is_undecided_where_no_horizon_was_found(evidence):
     *most, last = speedups(PRINTED, lambda k, log: 0.2 * k)
     unknown = NotReached("100 runs are too few")
     statement = verdict_of(t3(evidence(crossings=(*most, msgspec.structs.replace(last, at=unknown)))))
@@ -121,7 +121,7 @@ def test_t3_is_contradicted_where_the_error_stays_up_far_beyond_the_bound(eviden
     assert verdict_of(t3(evidence(crossings=(*most, msgspec.structs.replace(last, at=late))))).verdict == "contradicted"
 
 
-def test_t3_is_undecided_without_the_deep_study(evidence):
+def test_t3_is_undecided_without_horizons_at_several_k(evidence):
     assert verdict_of(t3(evidence())).verdict == "undecided"
 
 
@@ -153,6 +153,6 @@ def test_t5_is_contradicted_where_bits_are_fewer(evidence):
     assert verdict_of(t5(few)).verdict == "contradicted"
 
 
-def test_t5_uses_the_speed_up_of_the_deep_study_if_there_is_one(evidence):
-    deep = (Crossed(PRINTED, 1, 10, Crossing(6_152, 6_000, 6_300, 0.01, "T", 10_000)),)
-    assert "beta = 10.0, log2 C(n, m) = 9.2" in verdict_of(t5(evidence(crossings=deep))).parts[0].text
+def test_t5_uses_the_speed_up_from_runs_near_the_horizon_if_there_are_any(evidence):
+    near = (Crossed(PRINTED, 1, 10, Crossing(6_152, 6_000, 6_300, 0.01, "T", 10_000)),)
+    assert "beta = 10.0, log2 C(n, m) = 9.2" in verdict_of(t5(evidence(crossings=near))).parts[0].text

@@ -1,13 +1,16 @@
-"""The deep study of horizons for error .01: a pilot finds the region, and many runs there find the horizon."""
+"""The study of horizons for error .01: a pilot finds the region, and many runs there find the horizon."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
 
 from collabtop.algorithms.base import Algorithm
+from collabtop.algorithms.collab_top_iid import CollabTopIID
 from collabtop.algorithms.kzz import KZZ
-from collabtop.arms import BernoulliArms
+from collabtop.arms import SimulatedArms
 from collabtop.problem import Problem, complexity
-from collabtop.reproduction.evidence import IID, Crossed, Line, fit_points
-from collabtop.reproduction.experiments import AGENTS, iid_algorithms
+from collabtop.reproduction.evidence import IID, NON_IID, Crossed, Line, fit_points
+from collabtop.reproduction.experiments import AGENTS, iid_algorithms, noniid_algorithms
 from collabtop.stats import Crossing, NotReached
 from collabtop.studies.grid import Study
 from collabtop.studies.table import PointSummary, StudyTable
@@ -18,17 +21,43 @@ RunStudy = Callable[[str, Study], StudyTable]
 _PILOT = tuple(0.5 * 2**step for step in range(7))  # times H / K
 _NARROW = (0.7, 1.0, 1.4)
 _AROUND = (0.78, 0.88, 1.0, 1.13, 1.28)
-_RUNS = (100, 400, 2_000)  # five horizons around the crossing: 10,000 runs in total
-_AGENT_COUNTS = (1, 2, 5, 20, 50, 100)
 _RARE = 0.3  # log error is close to a line only where errors are rarer than this
 
 
-class CrossingTarget:
+class CrossingRuns(msgspec.Struct, frozen=True):
+    """How many runs a crossing takes, per horizon of each stage."""
+
+    pilot: int
+    narrow: int
+    fine: int
+
+    def times(self, factor: int) -> "CrossingRuns":
+        """The same with `factor` times the runs near the crossing."""
+        return CrossingRuns(self.pilot, self.narrow, factor * self.fine)
+
+
+_DECISIVE = CrossingRuns(100, 400, 20_000)
+"""For C2 and C3, which depend on a ratio of horizons that is close to the end of its tolerance."""
+_LOCATED = CrossingRuns(100, 200, 600)
+"""For horizons that only have to be known to within 10%."""
+_DEEP = 5
+"""How many times as many runs `--deep` makes near a crossing."""
+_AGENT_COUNTS, _DEEP_AGENT_COUNTS = (1, 100), (1, 2, 5, 20, 50, 100)
+
+
+class CrossingTarget(msgspec.Struct, frozen=True):
     """An algorithm and a setting for which the crossing is to be found."""
 
-    def __init__(self, algorithm: Algorithm, m: int, agents: int) -> None:
-        self.algorithm, self.m, self.agents = algorithm, m, agents
-        self.line = Line(algorithm.title, algorithm.options.get("schedule"))
+    algorithm: Algorithm
+    m: int
+    agents: int
+    runs: CrossingRuns
+    arms: str = IID
+
+    @property
+    def line(self) -> Line:
+        """The algorithm and its schedule."""
+        return Line(self.algorithm.title, self.algorithm.options.get("schedule"))
 
     @property
     def name(self) -> str:
@@ -37,36 +66,44 @@ class CrossingTarget:
         return f"{self.line.algorithm}{schedule}-m{self.m}-k{self.agents}"
 
 
-def crossing_targets() -> list[CrossingTarget]:
-    """All algorithms at K = 10 for C2 and C3, and those other than kzz at other K for T3."""
-    compared = [a for a in iid_algorithms() if not (isinstance(a, KZZ) and a.balanced)]
-    others = [a for a in compared if not isinstance(a, KZZ)]
-    targets = [CrossingTarget(algorithm, m, AGENTS) for m in (1, 8) for algorithm in compared]
-    return targets + [CrossingTarget(algorithm, 1, k) for k in _AGENT_COUNTS for algorithm in others]
+def crossing_targets(agents: int, *, deep: bool) -> list[CrossingTarget]:
+    """All algorithms at K = 10 for C2 and C3, those other than kzz at other K for T3, and the non-IID ones.
+
+    `agents` is K of the non-IID arms. uniform is left out: its horizon is far longer than all others.
+    """
+    decisive, located = (runs.times(_DEEP if deep else 1) for runs in (_DECISIVE, _LOCATED))
+    iid = [a for a in iid_algorithms() if not (isinstance(a, KZZ) and a.balanced)]  # it errs as often as kzz
+    noniid = [a for a in noniid_algorithms() if a.title != "uniform"]
+    targets = [
+        CrossingTarget(algorithm, m, AGENTS, decisive if isinstance(algorithm, KZZ | CollabTopIID) else located)
+        for m in (1, 8)
+        for algorithm in iid
+    ]
+    targets += [
+        CrossingTarget(algorithm, 1, k, located)
+        for k in (_DEEP_AGENT_COUNTS if deep else _AGENT_COUNTS)
+        for algorithm in iid
+        if not isinstance(algorithm, KZZ)
+    ]
+    return targets + [CrossingTarget(a, m, agents, located, NON_IID) for m in (1, 8) for a in noniid]
 
 
 def find_crossings(
-    arms: BernoulliArms,
-    targets: Sequence[CrossingTarget],
-    run: RunStudy,
-    *,
-    seed: int,
-    runs: tuple[int, int, int] = _RUNS,
+    arms: Mapping[str, SimulatedArms], targets: Sequence[CrossingTarget], run: RunStudy, *, seed: int
 ) -> tuple[Crossed, ...]:
     """The horizon for error .01 of each target, or why it was not found."""
-    return tuple(Crossed(t.line, t.m, t.agents, _crossing(arms, t, run, seed, runs)) for t in targets)
+    return tuple(Crossed(t.line, t.m, t.agents, _crossing(arms[t.arms], t, run, seed), t.arms) for t in targets)
 
 
-def _crossing(
-    arms: BernoulliArms, target: CrossingTarget, run: RunStudy, seed: int, runs: tuple[int, int, int]
-) -> Crossing | NotReached:
+def _crossing(arms: SimulatedArms, target: CrossingTarget, run: RunStudy, seed: int) -> Crossing | NotReached:
     unit = complexity(arms, target.m) / target.agents
     least = target.algorithm.smallest_horizon(Problem(arms.n, target.m, target.agents, 1))
+    runs = target.runs
 
     def points(stage: str, horizons: Sequence[float], each: int) -> list[PointSummary]:
         whole = sorted({max(least, round(horizon)) for horizon in horizons})
         study = Study(
-            arms={IID: arms},
+            arms={target.arms: arms},
             algorithms=target.algorithm,
             m=target.m,
             agents=target.agents,
@@ -77,14 +114,14 @@ def _crossing(
         )
         return run(f"{target.name}-{stage}", study).points()
 
-    pilot = points("pilot", [unit * factor for factor in _PILOT], runs[0])
+    pilot = points("pilot", [unit * factor for factor in _PILOT], runs.pilot)
     rough = fit_points(pilot, most=_RARE)
     if isinstance(rough, NotReached):
         return rough
-    narrow = points("narrow", [rough.horizon * factor for factor in _NARROW], runs[1])
+    narrow = points("narrow", [rough.horizon * factor for factor in _NARROW], runs.narrow)
     closer = fit_points(narrow, most=_RARE)
     rough = closer if isinstance(closer, Crossing) else rough
-    fine = points("fine", [rough.horizon * factor for factor in _AROUND], runs[2])
+    fine = points("fine", [rough.horizon * factor for factor in _AROUND], runs.fine)
     near = fit_points(fine, most=_RARE)
     if isinstance(near, Crossing) and fine[0].horizon <= near.horizon <= fine[-1].horizon:
         return near
@@ -92,4 +129,4 @@ def _crossing(
     again = near if isinstance(near, Crossing) else fit_points([*narrow, *fine], most=_RARE)
     if isinstance(again, NotReached):
         return again
-    return fit_points([*fine, *points("again", [again.horizon * factor for factor in _AROUND], runs[2])], most=_RARE)
+    return fit_points([*fine, *points("again", [again.horizon * factor for factor in _AROUND], runs.fine)], most=_RARE)

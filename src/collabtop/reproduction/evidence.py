@@ -56,12 +56,13 @@ UNIFORM = Line("uniform")
 
 
 class Crossed(msgspec.Struct, frozen=True):
-    """The horizon at which the error of an algorithm falls to .01 in one setting, from the deep study."""
+    """The horizon at which the error of an algorithm falls to .01 in one setting, from runs near it."""
 
     line: Line
     m: int
     agents: int
     at: Crossing | NotReached
+    arms: str = IID
 
 
 class LocalRuns(msgspec.Struct, frozen=True):
@@ -158,14 +159,14 @@ class Evidence(msgspec.Struct, frozen=True):
         return [line for line in first if line in seen] + rest
 
     def crossing(self, line: Line, arms: str, m: int, agents: int) -> Crossing | NotReached | None:
-        """The horizon for error .01 according to the deep study; None if that was not run for this line."""
-        deep = (crossed for crossed in self.crossings if (crossed.line, crossed.m, crossed.agents) == (line, m, agents))
-        return next((crossed.at for crossed in deep), None) if arms == IID else None
+        """The horizon for error .01 from runs near it; None if there are none for this line."""
+        setting = line, arms, m, agents
+        return next((c.at for c in self.crossings if (c.line, c.arms, c.m, c.agents) == setting), None)
 
     def best_crossing(self, line: Line, arms: str, m: int, agents: int) -> Crossing | NotReached:
-        """The horizon for error .01 according to the deep study, or according to the panels if that was not run."""
-        deep = self.crossing(line, arms, m, agents)
-        return fit_points(self.sweep(line, arms, m, agents=agents)) if deep is None else deep
+        """The horizon for error .01 from runs near it, or from the panels if there are none."""
+        near = self.crossing(line, arms, m, agents)
+        return fit_points(self.sweep(line, arms, m, agents=agents)) if near is None else near
 
 
 def fit_points(

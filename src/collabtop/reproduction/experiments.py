@@ -20,7 +20,7 @@ from collabtop.problem import complexity
 from collabtop.reproduction.evidence import IID, NON_IID, Axis, fit_points
 from collabtop.runs.spec import make_spec
 from collabtop.stats import Crossing
-from collabtop.studies.grid import Study
+from collabtop.studies.grid import Engine, Study
 from collabtop.studies.table import PointSummary
 
 AGENTS = 10
@@ -164,7 +164,9 @@ def pilot_study(iid: BernoulliArms, groups: HeterogeneousArms, *, seed: int, qui
             unit = complexity(kind_of_arms, m) / agents
             for horizon in dict.fromkeys(rounded(unit * factor) for factor in _PILOT_FACTORS):
                 for algorithm in algorithms:
-                    studies += _point_study(name, kind_of_arms, algorithm, m, agents, horizon, runs, seed)
+                    studies += _point_study(
+                        name, kind_of_arms, algorithm, m, agents, horizon, runs, seed, engine="batched"
+                    )
     return combined(studies)
 
 
@@ -236,7 +238,15 @@ def panels_study(
 
 
 def _point_study(
-    name: str, arms: SimulatedArms, algorithm: Algorithm, m: int, agents: int | None, horizon: int, runs: int, seed: int
+    name: str,
+    arms: SimulatedArms,
+    algorithm: Algorithm,
+    m: int,
+    agents: int | None,
+    horizon: int,
+    runs: int,
+    seed: int,
+    engine: Engine = "auto",
 ) -> list[Study]:
     """A study of one point, or none if the horizon is below the smallest one of the algorithm."""
     try:
@@ -252,7 +262,7 @@ def _point_study(
             horizon=horizon,
             runs=runs,
             seed=seed,
-            engine="auto",
+            engine=engine,
         )
     ]
 

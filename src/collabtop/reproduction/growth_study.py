@@ -20,7 +20,7 @@ from collabtop.studies.grid import Study
 from collabtop.studies.runner import run_again, study_mark
 from collabtop.studies.table import StudyTable, write_whole
 
-_POWERS = (12, 14, 16, 18, 20)
+_POWERS, _DEEP_POWERS = (8, 10, 12, 14, 16), (12, 14, 16, 18, 20)
 _AGENT_COUNTS = (2, 10, 50)
 _LOCAL_AGENT_COUNTS = (10, 20, 30, 40, 50, 70, 100)
 _IID_RUNS, _LOCAL_RUNS = 3, 100
@@ -36,10 +36,12 @@ _SEARCH = ("Sample", "Values", "Narrow", "Window")
 _ONCE = ("Deal", "Held", "TimeUsed", "HandOver", "Hand")
 
 
-def growth_study(*, seed: int, powers: Sequence[int] = _POWERS, agent_counts: Sequence[int] = _AGENT_COUNTS) -> Study:
-    """Both algorithms of the paper for n = 2^12 to 2^20 and K up to 50."""
+def growth_study(
+    *, seed: int, deep: bool = False, powers: Sequence[int] = (), agent_counts: Sequence[int] = _AGENT_COUNTS
+) -> Study:
+    """Both algorithms of the paper for n = 2^8 to 2^16, or 2^12 to 2^20 if `deep`, and K up to 50."""
     studies = []
-    for power in powers:
+    for power in powers or (_DEEP_POWERS if deep else _POWERS):
         n = 2**power
         arms = {f"n = 2^{power}": uniform_means(n, seed=power)}
         for k in agent_counts:

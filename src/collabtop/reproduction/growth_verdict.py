@@ -7,7 +7,9 @@ half of the values of n and K, as
 
     constant of the horizon + a log log2(n) + b log log2(1 + K) + c log log2(1 + m)
 
-An exponent of 0 means that f is right, and 1 that a logarithm is missing. The tolerance ends at 1/2.
+An exponent of 0 means that f is right, and 1 that a logarithm is missing. K and m are at most n, so they cannot grow
+without it: the ratio is bounded if it does not grow along n alone (a) and along n and K (a + b) or n and m (a + c)
+together. The tolerance of each of these ends at 1/2.
 """
 
 import math
@@ -69,7 +71,7 @@ def t2(evidence: Evidence) -> Draft:
     claims: list[Claim] = []
     notes: list[str] = []
     if growth is None:
-        notes.append("Deciding this needs wide ranges of n and K (collabtop reproduce --deep)")
+        notes.append("The wide ranges of n and K that this needs are not measured with --quick")
     else:
         for name, formula, costs in (*_totals(growth), *_steps(growth)):
             claims += growth_claims(name, costs)
@@ -83,8 +85,8 @@ def t2(evidence: Evidence) -> Draft:
         tuple(claims),
         "The cost is divided by the formula, for the larger half of the values of n and K. The exponent of this ratio "
         "along an axis is 0 if the ratio does not grow, and 1 if it grows by another logarithm of n, K or m. The "
-        "tolerance is an exponent of at most 1/2. Growth along K or m contradicts the statement only if it is larger "
-        "than the decrease along n (K and m are at most n, so they cannot grow without it). For a step, the most "
+        "tolerance is an exponent of at most 1/2, along n alone and along n together with K or m (these are at most n, "
+        "so they cannot grow without it). For a step, the most "
         "expensive round of each run is used. Words are those in the ledger, in both directions. The partition: out of "
         f"balance in at most {_UNBALANCED:.0%} of the rounds with n_r >= 100 K log2 n (all logarithms of the paper "
         f"are to base 2). Regime: horizons of {' and '.join(f'{f:,}' for f in HORIZON_FACTORS)} times the smallest",
@@ -106,7 +108,7 @@ def constants(costs: Sequence[Cost], formula: str) -> str:
 
 
 def growth_claims(name: str, costs: Sequence[Cost]) -> list[Claim]:
-    """That cost / formula does not grow along n and K, and along m if it varies.
+    """That cost / formula does not grow along n, along n and K together, and along n and m if m varies.
 
     >>> from collabtop.reproduction.verdicts import judge
     >>> costs = [Cost(n, k, 1, 100, 3.0 * k * n, k * n) for n in (8, 32, 128) for k in (2, 10, 50)]
@@ -114,30 +116,20 @@ def growth_claims(name: str, costs: Sequence[Cost]) -> list[Claim]:
     ['supported', 'supported']
     """
     exponents = {exponent.axis: exponent for exponent in growth_exponents(costs)}
-    axes = [axis for axis in _AXES if axis in exponents or axis != "m"]
+    axes = ["n", "n and K", *(axis for axis in exponents if axis == "n and m")]
     return [
-        Claim(f"{name}: growth exponent along {axis}", _lasting(exponents, axis), most=_HALF, remark=remark)
+        Claim(f"{name}: growth exponent along {axis}", _estimate(exponents.get(axis)), most=_HALF, remark=remark)
         for axis in axes
         for remark in ["" if axis in exponents else "too few sizes to measure the growth"]
     ]
 
 
-def _lasting(exponents: dict[str, Exponent], axis: str) -> Estimate | None:
-    """The exponent along an axis; a decrease along n offsets growth along K or m."""
-    alone = exponents.get(axis)
-    if alone is None:
-        return None
-    together = exponents.get(f"n and {axis}", alone)
-
-    def ends(z: float) -> tuple[float, float]:
-        low, high = alone.ends(z)
-        return min(low, together.ends(z)[0]), high
-
-    return Estimate(alone.value, ends)
+def _estimate(exponent: Exponent | None) -> Estimate | None:
+    return None if exponent is None else Estimate(exponent.value, exponent.ends)
 
 
 def growth_exponents(costs: Sequence[Cost]) -> list[Exponent]:
-    """How cost / formula grows along n, K and m, and along n with K or m; empty if the costs do not determine it."""
+    """How cost / formula grows along n, and along n with K or m; empty if the costs do not determine it."""
     if not costs:
         return []
     large = _larger_half(costs)
@@ -156,7 +148,7 @@ def growth_exponents(costs: Sequence[Cost]) -> list[Exponent]:
     residuals = y - design @ best
     covariance = float(residuals @ residuals) / freedom * np.linalg.inv(design.T @ design)
     exponents = []
-    for name in [*axes, *(f"n and {axis}" for axis in axes[1:] if axes[0] == "n")]:
+    for name in [axis if axis == "n" else f"n and {axis}" for axis in axes if axes[0] == "n"]:
         weights = np.array([0.0] * len(columns) + [float(axis in name.split(" and ")) for axis in axes])
         deviation = math.sqrt(max(0.0, float(weights @ covariance @ weights)))
         exponents.append(Exponent(name, float(weights @ best), deviation, freedom))

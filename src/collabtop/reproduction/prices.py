@@ -18,9 +18,9 @@ NOTE = (
     "runs do not locate: beyond its ends the horizon cannot lie (with probability .9999), an arrow means that no such "
     "end is known, and a line below the panel says why. For non-IID arms, communication is measured in bits: a one-bit "
     "flag counts as one word, and so does a 64-bit mean, so words would not distinguish short messages from long ones. "
-    "Horizons come from the deep study where it was run, and otherwise from the runs of the panels. Communication is "
-    "that of the panels' horizon nearest to the crossing. One algorithm beats another only if the intervals of both "
-    "axes lie apart."
+    "Horizons come from many runs near the crossing where these were made, and otherwise from the panels. "
+    "Communication is that of the panels' horizon nearest to the crossing. One algorithm beats another only if the "
+    "intervals of both axes lie apart."
 )
 """How to read the figure and its table."""
 SETTINGS = ((IID, 1), (IID, 8), (NON_IID, 1), (NON_IID, 8))
@@ -35,8 +35,8 @@ class Price(msgspec.Struct, frozen=True):
     at: Crossing | NotReached
     swept: tuple[int, int]
     """The first and last horizon of the panels."""
-    deep: bool
-    """Whether the horizon comes from the deep study."""
+    studied: bool
+    """Whether the horizon comes from runs near it, and not from the panels."""
     runs: int
     """Number of runs behind the mean words and bits."""
     words: float
@@ -76,9 +76,9 @@ def _price(evidence: Evidence, line: Line, arms: str, m: int) -> Price:
         return Price(line, arms, m, NotReached(reason), (0, 0), False, 0, *[math.nan] * 4)
     at = evidence.best_crossing(line, arms, m, agents)
     near = _nearest(sweep, at)
-    deep = evidence.crossing(line, arms, m, agents) is not None
+    studied = evidence.crossing(line, arms, m, agents) is not None
     costs = near.words_mean, near.words_sd, near.bits_mean, near.bits_sd
-    return Price(line, arms, m, at, (sweep[0].horizon, sweep[-1].horizon), deep, near.message_runs, *costs)
+    return Price(line, arms, m, at, (sweep[0].horizon, sweep[-1].horizon), studied, near.message_runs, *costs)
 
 
 def _nearest(sweep: list[PointSummary], at: Crossing | NotReached) -> PointSummary:
@@ -133,7 +133,7 @@ def price_rows(evidence: Evidence) -> list[tuple[str, ...]]:
                 str(price.m),
                 _horizon_text(price),
                 _interval_text(price),
-                "deep study" if price.deep else "panels",
+                "runs near it" if price.studied else "panels",
                 _mean_text(price.words, price.words_sd, price.runs),
                 _mean_text(price.bits, price.bits_sd, price.runs),
                 "; ".join(other.line.name for other in rivals if price.is_beaten_by(other)) or "none",

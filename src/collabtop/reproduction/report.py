@@ -125,8 +125,8 @@ def measure(settings: Settings, out: Path, *, jobs: int | None = None, progress:
         disjointness=disjointness(sets, run("disjointness", sets)),
         words_by_kind=_words_by_kind(panels, table),
     )
-    if settings.deep:
-        evidence = _with_deep_studies(settings, evidence, run, folder)
+    if not settings.quick:
+        evidence = _with_large_studies(settings, evidence, run, folder)
     statements = judged([*experiment_statements(evidence), *theorem_statements(evidence)])
     return Reproduction(settings, evidence, statements, studies)
 
@@ -161,18 +161,21 @@ def _is_compared(row: Row, line: Line, horizon: int) -> bool:
     return setting and Line(row.algorithm, row.schedule) == line
 
 
-def _with_deep_studies(
+def _with_large_studies(
     settings: Settings,
     evidence: Evidence,
     run: Callable[[str, Study], StudyTable],
     folder: Callable[[str, Study], Path],
 ) -> Evidence:
-    growth, local = growth_study(seed=settings.seed), local_study(settings.iid, seed=settings.seed)
+    growth = growth_study(seed=settings.seed, deep=settings.deep)
+    local = local_study(settings.iid, seed=settings.seed)
     table, local_table = run("growth", growth), run("local", local)
     return msgspec.structs.replace(
         evidence,
         growth=growth_evidence(growth, table, local, local_table, folder),
-        crossings=find_crossings(settings.iid, crossing_targets(), run, seed=settings.seed),
+        crossings=find_crossings(
+            evidence.arms, crossing_targets(settings.groups.agents or 1, deep=settings.deep), run, seed=settings.seed
+        ),
     )
 
 

@@ -107,9 +107,9 @@ def _horizons(evidence: Evidence, name: str, says: str, m: int, target: float) -
         )
         for line in (PRINTED, FULL)
     ]
-    studied = [crossed.line for crossed in evidence.crossings if (crossed.m, crossed.agents) == (m, AGENTS)]
+    studied = [c.line for c in evidence.crossings if (c.arms, c.m, c.agents) == (IID, m, AGENTS)]
     others = {line: evidence.best_crossing(line, IID, m, AGENTS) for line in studied if line not in crossings}
-    runs = "the panels; --deep adds 10,000 runs per horizon" if not studied else "the deep study"
+    runs = "runs near them" if studied else "the panels; without --quick, many more runs are made near them"
     return Draft(
         name,
         says,
