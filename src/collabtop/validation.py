@@ -7,8 +7,6 @@ from importlib.util import find_spec
 from numbers import Real
 from typing import Any
 
-import numpy as np
-
 from collabtop.errors import InputError
 
 
@@ -27,7 +25,7 @@ def whole_number(name: str, value: Any, least: int, most: int | None = None, *, 
         number = operator.index(value)
     except TypeError:
         number = None
-    if number is None or isinstance(value, bool | np.bool_) or number < least:
+    if number is None or _is_flag(value) or number < least:
         raise wrong_value(name, value, f"a whole number of at least {least} is needed", argument)
     if most is not None and number > most:
         raise wrong_value(name, value, f"a whole number of at most {most} is needed", argument)
@@ -75,9 +73,19 @@ def require(extra: str, *modules: str, what: str) -> None:
             raise InputError(f"{what} needs {module}, which is not installed: pip install 'collabtop[{extra}]'")
 
 
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool) or _is_numpy(value, "bool_")
+
+
+def _is_numpy(value: Any, kind: str) -> bool:
+    """Whether a value is of a type of NumPy, which is not imported for that: without it there are no such values."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, getattr(numpy, kind))
+
+
 def _as_float(name: str, value: Any, argument: str | None) -> float:
     """A number as a float, anything else as NaN."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+    if _is_flag(value) or not isinstance(value, Real):
         return math.nan
     try:
         return float(value)
@@ -93,7 +101,7 @@ def wrong_value(name: str, value: Any, needed: str, argument: str | None = None)
     collabtop.errors.InputError: risk is 2, but a probability between 0 and 1 is needed
     """
     try:
-        shown = f"{value.item() if isinstance(value, np.generic) else value!r:.80}"
+        shown = f"{value.item() if _is_numpy(value, 'generic') else value!r:.80}"
     except ValueError:  # Python does not print whole numbers of more than 4,300 digits
         shown = "a number of thousands of digits"
     return InputError(f"{name} is {shown}, but {needed}", argument=argument or name)

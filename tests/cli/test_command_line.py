@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import collabtop as ct
 
 COMMAND = Path(sys.executable).with_name("collabtop")
@@ -33,6 +35,14 @@ def test_no_arguments_show_the_help(run):
 
 def test_version_is_the_packages(run):
     assert run("--version").stdout == f"collabtop {ct.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["identify", "--help"], ["certs", "make", "--help"]])
+def test_help_and_version_do_not_wait_for_numpy(arguments):
+    script = "import atexit, sys; atexit.register(lambda: print('numpy' in sys.modules))"
+    script += "; from collabtop.cli import main; main()"
+    result = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "False"
 
 
 def test_unknown_commands_and_options_get_one_line(refused):

@@ -78,7 +78,7 @@ def test_the_token_comes_from_a_file_and_is_shown_nowhere(tmp_path, token_file):
 
 def test_the_browser_is_opened_without_the_token(monkeypatch, run, tmp_path):
     opened = []
-    monkeypatch.setattr("collabtop.cli.watch_command.open_browser", opened.append)
+    monkeypatch.setattr("collabtop.runs.page_launcher.open_browser", opened.append)
     monkeypatch.setattr(Page, "serve", Page.close)
     result = run("watch", tmp_path, "--host", "0.0.0.0", "--port", "0")
     assert "?token=" in result.stderr  # one was drawn, and only this line shows it

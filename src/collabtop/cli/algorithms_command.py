@@ -4,17 +4,12 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 import collabtop as ct
-from collabtop.algorithms.registry import algorithm_options
 from collabtop.cli.output import examples, print_json, print_tables
 
-# A problem that an algorithm with this limit refuses.
-_LIMITS = {
-    "one agent": ct.Problem(n=8, m=1, agents=2, horizon=1_000),
-    "m = 1": ct.Problem(n=8, m=2, agents=1, horizon=1_000),
-}
+# The m and the agents of a problem that an algorithm with this limit refuses.
+_LIMITS = {"one agent": (1, 2), "m = 1": (2, 1)}
 
 algorithms_examples = examples("collabtop algorithms", "collabtop algorithms --json")
 
@@ -27,6 +22,8 @@ def algorithms(
     if json:
         print_json(rows)
         return
+    from rich.table import Table
+
     table = Table(show_lines=True)
     for column in ("name", "for", "what it does", "options"):
         table.add_column(column, no_wrap=column == "name")
@@ -44,20 +41,22 @@ def describe(name: str) -> dict[str, Any]:
     >>> describe("sequential-halving")["limits"]
     ['one agent', 'm = 1']
     """
+    from collabtop.algorithms.registry import algorithm_options
+
     algorithm, options = ct.make_algorithm(name), algorithm_options(name)
     fixed = [f"{option}={value}" for option, value in asdict(algorithm).items() if option not in options]
     return {
         "name": name,
         "arms": "IID arms" if algorithm.iid_only else "all arms",
-        "limits": [limit for limit, beyond in _LIMITS.items() if _refuses(algorithm, beyond)],
+        "limits": [limit for limit, (m, agents) in _LIMITS.items() if _refuses(algorithm, m, agents)],
         "summary": f"{algorithm.name} with {', '.join(fixed)}" if fixed else algorithm.summary,
         "options": options,
     }
 
 
-def _refuses(algorithm: ct.Algorithm, problem: ct.Problem) -> bool:
+def _refuses(algorithm: "ct.Algorithm", m: int, agents: int) -> bool:
     try:
-        algorithm.check(problem)
+        algorithm.check(ct.Problem(n=8, m=m, agents=agents, horizon=1_000))
     except ct.SettingError:
         return True
     return False

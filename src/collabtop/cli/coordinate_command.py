@@ -7,14 +7,11 @@ from typing import Annotated
 import msgspec
 import typer
 
+import collabtop as ct
 from collabtop.cli.errors import resumable
 from collabtop.cli.output import examples, path_to_save, print_json, print_tables, save_json
 from collabtop.cli.run_options import Json, ProgressOption, WatchOption, file_option, wants_progress
 from collabtop.events import Event, Listening, SiteChanged
-from collabtop.runs.checkpoint import is_finished
-from collabtop.runs.result import Result
-from collabtop.runs.sites_run import coordinate as run_over_sites
-from collabtop.runs.sites_run import read_run
 
 coordinate_examples = examples(
     "collabtop coordinate run.toml --listen 0.0.0.0:7443 --cert certs/coordinator.pem",
@@ -50,6 +47,10 @@ def coordinate(
     json: Json = False,
 ) -> None:
     """Wait for all sites, find the best m with them and print the result; the same command continues a stopped run."""
+    from collabtop.runs.checkpoint import is_finished
+    from collabtop.runs.sites_run import coordinate as run_over_sites
+    from collabtop.runs.sites_run import read_run
+
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # we report what matters ourselves
     settings = read_run(file)
     target = None if save is None else path_to_save("--save", save)
@@ -78,7 +79,7 @@ def coordinate(
         print_json(data) if json else _print(result)
 
 
-def _print(result: Result) -> None:
+def _print(result: "ct.Result") -> None:
     """Print the result and what crossed the network."""
     print_tables(result)
     transport = result.ledger.transport

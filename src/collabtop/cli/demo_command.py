@@ -7,9 +7,6 @@ import typer
 
 import collabtop as ct
 from collabtop.cli.output import examples, print_json, print_tables
-from collabtop.display.comparison import comparison_row, comparison_table
-from collabtop.display.live_arms_bars import LiveArmsBars
-from collabtop.display.save import figure_path, save_figure
 
 demo_examples = examples("collabtop demo", "collabtop demo --seed 3 --out demo.png", "collabtop demo --json")
 
@@ -25,6 +22,10 @@ def demo(
     json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
     """Find the best 8 of 588 movies with 10 agents, by collab-top-iid and by kzz, and compare them."""
+    from collabtop.display.comparison import comparison_row, comparison_table
+    from collabtop.display.live_arms_bars import LiveArmsBars
+    from collabtop.display.save import figure_path, save_figure
+
     path = None if out is None else figure_path(out)
     arms = ct.datasets.movielens_like()
     results = [

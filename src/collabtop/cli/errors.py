@@ -12,7 +12,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from collabtop.errors import CollabtopError, InputError
-from collabtop.runs.result import printable
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 _PACKAGE = Path(__file__).parent.parent
@@ -118,6 +117,8 @@ def _usage(error: Any) -> str:
 
 
 def _end(message: str, code: int) -> NoReturn:
+    from collabtop.runs.result import printable
+
     line = " ".join(message.splitlines())  # it may quote a file
     typer.echo(f"error: {printable(line, markup=False)}", err=True)
     sys.exit(code)

@@ -12,7 +12,6 @@ from collabtop.cli.coordinate_command import AuthorityOption, CertOption, KeyOpt
 from collabtop.cli.errors import resumable
 from collabtop.cli.output import examples
 from collabtop.cli.values import load
-from collabtop.teams.sites.site import read_secret
 
 join_examples = examples(
     "collabtop join coordinator.example.org:7443 --site north --arms mymodule:arms --cert north.pem",
@@ -56,6 +55,8 @@ def join(
     failures: shared.FailuresOption = shared.FailureName.stop,
 ) -> None:
     """Take part in a run until the answer is known; rewards stay at your site."""
+    from collabtop.teams.sites.site import read_secret
+
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # we report what matters ourselves
     given: dict[str, Any] = {}
     if (arms is None) == (means is None):

@@ -2,20 +2,23 @@
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import typer
-from rich.console import Console, RenderableType
 
 from collabtop.errors import FileError, reason
-from collabtop.studies.table import write_whole
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _PIPE_WIDTH = 100
 
 
-def print_tables(*tables: RenderableType) -> None:
+def print_tables(*tables: "RenderableType") -> None:
     """Print tables; into a pipe, with a fixed width."""
+    from rich.console import Console
+
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=_PIPE_WIDTH)
@@ -47,6 +50,8 @@ def path_to_save(name: str, path: Path) -> Path:
 
 def save_json(value: Any, name: str, path: Path) -> None:
     """Write JSON to a file, completely or not at all."""
+    from collabtop.studies.table import write_whole
+
     try:
         write_whole(path, msgspec.json.encode(value))
     except OSError as error:

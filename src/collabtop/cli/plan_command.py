@@ -1,14 +1,15 @@
 """`collabtop plan`: which horizon gives which error, and what it costs, before anything is pulled."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import collabtop as ct
-from collabtop.arms import SimulatedArms
 from collabtop.cli.output import examples, print_json, print_tables
-from collabtop.errors import InputError
+
+if TYPE_CHECKING:
+    from collabtop.arms import SimulatedArms
 
 plan_examples = examples(
     "collabtop plan -n 588 -m 8 --agents 10 --gap 0.05",
@@ -65,8 +66,10 @@ def plan(
         print_tables(result)
 
 
-def _read(path: Path) -> SimulatedArms:
+def _read(path: Path) -> "SimulatedArms":
+    from collabtop.arms import SimulatedArms
+
     arms = ct.read_arms(path)
     if not isinstance(arms, SimulatedArms):
-        raise InputError(f"{path}: a plan needs known means")
+        raise ct.InputError(f"{path}: a plan needs known means")
     return arms

@@ -40,7 +40,7 @@ def repair(
         raise typer.Exit(FAILED)
 
 
-def _lines(path: Path, report: ct.RepairReport) -> list[str]:
+def _lines(path: Path, report: "ct.RepairReport") -> list[str]:
     kept = f"{report.records:,} records with {report.pulls:,} pulls"
     if report.state == "intact":
         return [f"{path} is intact: {kept}"]

@@ -1,17 +1,19 @@
 """`collabtop reproduce`: the experiments of the paper, measured again."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
 import collabtop as ct
 from collabtop.cli.errors import resumable
 from collabtop.cli.output import examples, print_json, print_tables
 from collabtop.errors import FileError, InputError
-from collabtop.reproduction.report import Reproduction, Settings, measure, write_report
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from collabtop.reproduction.report import Reproduction
 
 reproduce_examples = examples(
     "collabtop reproduce --quick",
@@ -51,6 +53,8 @@ def reproduce(
     json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
     """Repeat the paper's experiments: twelve panels, and a verdict on each of its statements."""
+    from collabtop.reproduction.report import Settings, measure, write_report
+
     if quick and deep:
         raise InputError("give --quick or --deep, not both")
     iid, groups, source = _arms(means, group_means, movielens)
@@ -69,7 +73,7 @@ def reproduce(
 
 def _arms(
     means: Path | None, group_means: Path | None, movielens: Path | None
-) -> tuple[ct.BernoulliArms, ct.HeterogeneousArms, str]:
+) -> "tuple[ct.BernoulliArms, ct.HeterogeneousArms, str]":
     if movielens is not None:
         if means is not None or group_means is not None:
             raise InputError("--movielens is for both kinds of arms: omit --means and --group-means")
@@ -85,7 +89,10 @@ def _arms(
     return iid, groups, names[0] if names[0] == names[1] else f"{names[0]} (IID), {names[1]} (non-IID)"
 
 
-def _table(reproduction: Reproduction) -> Table:
+def _table(reproduction: "Reproduction") -> "Table":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
     table = Table(box=SIMPLE_HEAD)
     for name in ("", "the paper says", "verdict"):
         table.add_column(name, no_wrap=not name)

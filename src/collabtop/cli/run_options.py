@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 import collabtop as ct
-from collabtop.runs.checkpoint import is_finished
 
 
 class TeamName(StrEnum):
@@ -62,7 +61,7 @@ WatchOption = Annotated[bool, typer.Option("--watch", help="Show the run on a pa
 Json = Annotated[bool, typer.Option("--json", help="Print only JSON: the whole result.")]
 
 
-def make_team(team: TeamName, address: str | None) -> str | ct.Team:
+def make_team(team: TeamName, address: str | None) -> "str | ct.Team":
     """The team for these options."""
     if address is None:
         return team.value
@@ -74,13 +73,15 @@ def make_team(team: TeamName, address: str | None) -> str | ct.Team:
 @contextmanager
 def notice_if_finished(checkpoint: Path) -> Iterator[None]:
     """Print on stderr that a checkpoint held the answer already, so that a changed function had no effect."""
+    from collabtop.runs.checkpoint import is_finished
+
     was_finished = is_finished(checkpoint)
     yield
     if was_finished:
         typer.echo(f"{checkpoint} held the answer already: nothing was pulled (use a new file for a new run)", err=True)
 
 
-def make_policy(retries: int, wait: float, time_limit: float | None, failures: FailureName) -> ct.PullPolicy:
+def make_policy(retries: int, wait: float, time_limit: float | None, failures: FailureName) -> "ct.PullPolicy":
     """The policy for these options."""
     return ct.PullPolicy(retries=retries, wait=wait, time_limit=time_limit, failures=failures.value)
 

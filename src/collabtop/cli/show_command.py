@@ -7,7 +7,6 @@ import msgspec
 import typer
 
 from collabtop.cli.output import examples, print_json, print_tables
-from collabtop.display.log_table import log_tables, notes_table, summarize
 
 show_examples = examples(
     "collabtop show run.ctlog", "collabtop show run.ctlog --json", "collabtop show run.ctlog --notes polite"
@@ -23,6 +22,8 @@ def show(
     ] = None,
 ) -> None:
     """Show a checkpoint: the run, its progress, and the pulls of each candidate."""
+    from collabtop.display.log_table import log_tables, notes_table, summarize
+
     if notes is not None:
         table, rows = notes_table(checkpoint, notes)
         print_json(msgspec.to_builtins(rows)) if json else print_tables(table)

@@ -10,8 +10,6 @@ import typer
 from collabtop.cli.errors import resumable
 from collabtop.cli.output import examples, print_json, print_tables
 from collabtop.cli.run_options import AddressOption
-from collabtop.display.points_table import points_table
-from collabtop.studies.files import read_study
 
 study_examples = examples(
     "collabtop study grid.toml",
@@ -50,6 +48,9 @@ def study(
     json: Annotated[bool, typer.Option("--json", help="Print only JSON: the points.")] = False,
 ) -> None:
     """Run every point of a grid and write one row per run. Repeat the command to continue a stopped study."""
+    from collabtop.display.points_table import points_table
+    from collabtop.studies.files import read_study
+
     grid = read_study(file)
     folder = out if out is not None else file.with_name(f"{file.stem}-results")
     with resumable():

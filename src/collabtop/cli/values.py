@@ -7,7 +7,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from collabtop.algorithms.registry import algorithm_options, available_algorithms
 from collabtop.errors import InputError
 
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -21,6 +20,8 @@ def read_options(algorithm: str, typed: Sequence[str]) -> dict[str, Any]:
     >>> read_options("kzz", ["balanced=true"]), read_options("frugal-top", ["round_trips=3"])
     ({'balanced': True}, {'round_trips': 3})
     """
+    from collabtop.algorithms.registry import algorithm_options, available_algorithms
+
     # An unknown algorithm or option is left to `identify`, whose error lists the known ones.
     defaults = algorithm_options(algorithm) if algorithm in available_algorithms() else {}
     options: dict[str, Any] = {}

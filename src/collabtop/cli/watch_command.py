@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from collabtop.cli.output import examples
-from collabtop.runs.page_launcher import need_watch_extra, open_browser
 
 watch_examples = examples(
     "collabtop watch run.ctlog",
@@ -34,6 +33,8 @@ def watch(
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the browser.")] = False,
 ) -> None:
     """Show runs in the browser, live and after they ended. Ctrl-C stops the page, not the runs."""
+    from collabtop.runs.page_launcher import need_watch_extra, open_browser
+
     need_watch_extra()
     from collabtop.watch.serve import Page, read_token, runs_in
 

@@ -128,7 +128,7 @@ def test_a_result_is_saved_and_shown_even_if_its_folder_has_been_deleted(
             folder.rmdir()
         return ct.identify(ct.BernoulliArms([0.9, 0.5, 0.4]), 1, agents=3, horizon=300, seed=1)
 
-    monkeypatch.setattr("collabtop.cli.coordinate_command.run_over_sites", run_over_sites)
+    monkeypatch.setattr("collabtop.runs.sites_run.coordinate", run_over_sites)
     save = folder / "top.json"
     ended = run("coordinate", run_file(GOOD), "--cert", certs / "coordinator.pem", "--json", "--save", save)
     assert json.loads(ended.stdout)["top"] == [0]
