@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import urllib.error
 import urllib.request
+from importlib.resources import files
 
 import pytest
 
 import collabtop as ct
 from collabtop.watch.serve import Page
 from collabtop.watch.watched_runs import Runs
-from tests.support.browser import serve
 
 
 def request(url, method="GET", data=None, **headers):
@@ -48,16 +48,9 @@ def test_headers_forbid_loading_anything_from_elsewhere(serve, folder):
 
 def test_the_page_itself_contains_no_other_address(serve, folder):
     url = serve(folder)
-    for name in (
-        "",
-        "page/page.js",
-        "page/run.js",
-        "page/list.js",
-        "page/drawing.js",
-        "page/format.js",
-        "page/parts.js",
-        "page/style.css",
-    ):
+    scripts = [file.name for file in (files("collabtop.watch") / "page").iterdir()]
+    assert "page.js" in scripts
+    for name in ("", *(f"page/{script}" for script in scripts)):
         text = request(url + name)[1].replace("http://www.w3.org/2000/svg", "")
         assert "http://" not in text
         assert "https://" not in text

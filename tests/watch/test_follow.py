@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import collabtop as ct
 from collabtop.runlog.file import RunLog, read_log
 from collabtop.runlog.format import Finished
-from collabtop.watch.watched_runs import LogFollower
+from collabtop.watch.log_follower import LogFollower
 
 
 @pytest.fixture(scope="module")

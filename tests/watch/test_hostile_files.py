@@ -15,9 +15,10 @@ import pytest
 
 import collabtop as ct
 from collabtop.runlog.format import FRAME, MAGIC, Header
-from collabtop.watch import replay, watched_runs
+from collabtop.watch import log_follower, replay, watched_runs
 from collabtop.watch.baselines import baseline_of
-from collabtop.watch.watched_runs import LogFollower, Runs
+from collabtop.watch.log_follower import LogFollower
+from collabtop.watch.watched_runs import Runs
 from tests.support import malformed_logs as malformed
 from tests.support.page_requests import get_json
 
@@ -75,7 +76,7 @@ def test_the_good_runs_are_shown_with_little_memory_and_the_others_as_unreadable
 
 
 def test_a_record_of_the_stated_size_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(watched_runs, "LARGEST_RECORD_SHOWN", 20_000)
+    monkeypatch.setattr(log_follower, "LARGEST_RECORD_SHOWN", 20_000)
     records = malformed.plain_records(malformed.real_log(tmp_path / "run.ctlog"))
     for size, is_read in ((15_000, True), (25_000, False)):
         path = malformed.write_plain(tmp_path / "run.ctlog", malformed.changed(records, "Header", why="x" * size))

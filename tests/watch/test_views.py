@@ -69,7 +69,7 @@ def test_a_growing_log_is_shown_by_its_changes_alone(tmp_path):
         after = view(run)
         page = apply(page, msgspec.json.decode(msgspec.json.encode(changes(before, after))))
         before = after
-    assert page["cost"]["words"] == result.words
+    assert page["communication"]["words"] == result.words
     assert page["rounds"]["live"] == [summary.live for summary in result.rounds]
     means = [estimate.mean for estimate in result.estimates]
     assert page["arms"]["mean"] == [None if mean is None else round(mean, 9) for mean in means]

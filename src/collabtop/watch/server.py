@@ -4,6 +4,7 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
@@ -15,10 +16,13 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from collabtop.errors import CollabtopError
 from collabtop.watch.auth import Guard
 from collabtop.watch.downloads import as_csv, as_json
+from collabtop.watch.pull_history import candidate_view, comparison_view
 from collabtop.watch.views import Sections, changes, summary, view
 from collabtop.watch.watched_runs import Runs, WatchedRun
+from collabtop.watch.watched_studies import Studies
 
 _SECONDS_BETWEEN_CHANGES = 0.2
 _SECONDS_BETWEEN_LISTS = 1.0
@@ -27,6 +31,8 @@ _SECONDS_OF_READING = 0.5
 _SECONDS_BETWEEN_HEARTBEATS = 10.0
 MAX_VIEWERS = 32
 """The most pages that are open at a time: for each, the server keeps what it sent last."""
+_MAX_DIGITS = 9
+"""The most digits of a number in an address."""
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
@@ -34,7 +40,7 @@ class PageServer:
     """The page of a set of runs, as an ASGI application."""
 
     def __init__(self, runs: Runs, token: str | None = None) -> None:
-        self.runs = runs
+        self.runs, self.studies = runs, Studies(runs.folders)
         self.viewers = 0
         """Number of pages that are open now."""
         self.app: ASGIApp = Guard(
@@ -42,11 +48,16 @@ class PageServer:
                 routes=[
                     Route("/", self._index),
                     Route("/runs/{name}", self._index),
+                    Route("/studies/{name}", self._index),
                     Route("/page/{name}", self._file),
                     Route("/api/runs", self._list),
                     Route("/api/runs/{name}", self._state),
+                    Route("/api/studies/{name}", self._study),
+                    Route("/api/studies/{name}/events", self._study_events),
                     Route("/api/events", self._list_events),
                     Route("/api/runs/{name}/events", self._run_events),
+                    Route("/api/runs/{name}/candidates/{arm}", self._candidate),
+                    Route("/api/runs/{name}/comparison/{first}/{second}", self._comparison),
                     Route("/api/runs/{name}/table.csv", self._csv),
                     Route("/api/runs/{name}/result.json", self._json),
                 ]
@@ -73,6 +84,23 @@ class PageServer:
         run = self.runs.named(request.path_params["name"])
         return _json_response(await asyncio.to_thread(_updated_view, run)) if run else _no_such_run()
 
+    async def _candidate(self, request: Request) -> Response:
+        page = _number(request.query_params.get("page", "0"))
+        return await self._pulls(request, [request.path_params["arm"]], lambda pulls: candidate_view(pulls, page or 0))
+
+    async def _comparison(self, request: Request) -> Response:
+        return await self._pulls(request, [request.path_params[name] for name in ("first", "second")], comparison_view)
+
+    async def _pulls(self, request: Request, arms: list[str], view: Callable[..., Sections]) -> Response:
+        run = self.runs.named(request.path_params["name"])
+        if run is None:
+            return _no_such_run()
+        await asyncio.to_thread(run.update, replay=False, seconds=_SECONDS_OF_READING)
+        numbers = [number for arm in arms if (number := _number(arm)) is not None and number < run.n]
+        if len(numbers) < len(arms):
+            return JSONResponse({"error": "no such candidate"}, 404)
+        return _json_response(await asyncio.to_thread(_view_of_pulls, run, numbers, view))
+
     async def _csv(self, request: Request) -> Response:
         return await self._download(request, as_csv, "text/csv; charset=utf-8", "csv")
 
@@ -97,15 +125,22 @@ class PageServer:
             rows.append(_shown(run, summary))
         return rows
 
+    async def _study(self, request: Request) -> Response:
+        study = self.studies.named(request.path_params["name"])
+        return _json_response(await asyncio.to_thread(study.view)) if study else _no_such_run()
+
+    def _study_rows(self) -> list[Sections]:
+        return [study.summary() for study in self.studies.all()]
+
     # -- streams
 
     async def _list_events(self, request: Request) -> Response:
         async def updates() -> AsyncIterator[Any]:
             before = None
             while True:
-                rows = await asyncio.to_thread(self._summaries)
-                yield None if rows == before else {"runs": rows}
-                before = rows
+                rows, studies = await asyncio.to_thread(self._summaries), await asyncio.to_thread(self._study_rows)
+                yield None if (rows, studies) == before else {"runs": rows, "studies": studies}
+                before = rows, studies
                 await asyncio.sleep(_SECONDS_BETWEEN_LISTS)
 
         return self._stream(updates())
@@ -122,6 +157,21 @@ class PageServer:
                 yield await asyncio.to_thread(changes, before, after)
                 before = after
                 await asyncio.sleep(_SECONDS_BETWEEN_CHANGES)
+
+        return self._stream(updates())
+
+    async def _study_events(self, request: Request) -> Response:
+        study = self.studies.named(request.path_params["name"])
+        if study is None:
+            return _no_such_run()
+
+        async def updates() -> AsyncIterator[Any]:
+            before = None
+            while True:
+                after = await asyncio.to_thread(study.view)
+                yield None if after == before else after
+                before = after
+                await asyncio.sleep(_SECONDS_BETWEEN_LISTS)
 
         return self._stream(updates())
 
@@ -158,6 +208,24 @@ def _shown(run: WatchedRun, part: Callable[[WatchedRun], Sections]) -> Sections:
     except Exception as error:  # whatever a file holds, the page shows the other runs
         run.fail(error)
         return part(run)
+
+
+def _view_of_pulls(run: WatchedRun, arms: list[int], view: Callable[..., Sections]) -> Sections:
+    histories = [run.history(arm) for arm in sorted(set(arms))]
+    with ExitStack() as stack:
+        for history in histories:  # in order of their numbers, so that two requests never wait for each other
+            stack.enter_context(history.lock)
+        try:
+            is_complete = all(history.update(_SECONDS_OF_READING) for history in histories)
+        except CollabtopError as error:
+            return {"error": str(error)}
+        by_arm = {history.arm: history for history in histories}
+        return view(*(by_arm[arm] for arm in arms)) | {"complete": is_complete}
+
+
+def _number(text: str) -> int | None:
+    """A whole number in an address, or None."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS else None
 
 
 def _json_response(value: Any) -> Response:

@@ -11,6 +11,8 @@ from collabtop.errors import InputError
 from collabtop.protocol.ledger import Direction, Ledger
 from collabtop.runlog.format import Header
 from collabtop.runlog.log_state import MessageTotals
+from collabtop.runs.result import printable
+from collabtop.watch.intervals import as_reals
 from collabtop.watch.replay import Counts
 from collabtop.watch.watched_runs import WatchedRun
 
@@ -35,10 +37,12 @@ def view(run: WatchedRun) -> Sections:
             **sections,
             "head": _head(run, header),
             "progress": _progress(run, header),
-            "cost": _cost(run),
+            "money": _money(run, header),
+            "health": _health(run),
+            "communication": _communication(run),
             "agents": _agents(run, header),
             "rounds": _rounds(run),
-            "arms": _arms(run),
+            "arms": _arms(run, header),
             "comparison": {"baseline": msgspec.to_builtins(run.baseline), "order": msgspec.to_builtins(run.order)},
             "answer": _answer(run),
         }
@@ -93,7 +97,8 @@ def _head(run: WatchedRun, header: Header) -> Sections:
         "why": header.why,
         "arms": header.arms_class,
         "confidence": header.confidence,
-        "labels": header.labels,
+        "labels": None if header.labels is None else [printable(label, markup=False) for label in header.labels],
+        "paired": header.paired,
         "sites": [name for name, count in run.state.sites for _ in range(count)],
     }
 
@@ -114,7 +119,19 @@ def _progress(run: WatchedRun, header: Header) -> Sections:
     }
 
 
-def _cost(run: WatchedRun) -> Sections:
+def _money(run: WatchedRun, header: Header) -> Sections | None:
+    if header.budget is None or header.costs is None:
+        return None
+    spent = float(np.dot(header.costs, run.state.seen_pulls))
+    return {"spent": round(spent, _DIGITS), "budget": header.budget}
+
+
+def _health(run: WatchedRun) -> Sections:
+    pace = run.throughput
+    return {"per_second": pace.per_second, "points": [[round(at, 1), pulls] for at, pulls in pace.points]}
+
+
+def _communication(run: WatchedRun) -> Sections:
     # The replay's ledger also counts the requests that are not answered yet.
     source = run.replay.meter.ledger() if run.replay else run.state
     totals = _totals(source) if isinstance(source, Ledger) else source.messages
@@ -167,27 +184,34 @@ def _rounds(run: WatchedRun) -> dict[str, list[Any]]:
     }
 
 
-def _arms(run: WatchedRun) -> dict[str, list[Any]]:
+def _arms(run: WatchedRun, header: Header) -> dict[str, list[Any]]:
     state = run.state
-    seen = {"seen_mean": _reals(state.means), "seen_pulls": state.seen_pulls.tolist()}
+    tried = state.seen_pulls - state.failed  # failed pulls gave no reward, so they do not make an interval shorter
+    low, high = run.seen_intervals.update(state.means, tried, header.pull_limit)
+    seen = {
+        "seen_mean": as_reals(state.means),
+        "seen_low": as_reals(low),
+        "seen_high": as_reals(high),
+        "seen_pulls": state.seen_pulls.tolist(),
+        "failed": state.failed.tolist(),
+    }
     if run.replay is not None:
         columns = run.replay.columns()
+        low, high = run.known_intervals.update(columns.means, columns.pulls, header.pull_limit)
         return seen | {
-            "mean": _reals(columns.means),
+            "mean": as_reals(columns.means),
+            "low": as_reals(low),
+            "high": as_reals(high),
             "pulls": columns.pulls.tolist(),
             "verdict": columns.verdicts.tolist(),
             "round": columns.rounds.tolist(),
         }
-    verdicts = np.full(len(state.seen_pulls), OPEN)
+    verdicts = np.full(header.n, OPEN)
     if state.top is not None:
         verdicts[:] = REJECTED
         verdicts[state.top] = ACCEPTED
-    unknown = [None] * len(verdicts)
-    return seen | {"mean": unknown, "pulls": unknown, "verdict": verdicts.tolist(), "round": unknown}
-
-
-def _reals(values: Any) -> list[float | None]:
-    return [None if value != value else value for value in np.round(values, _DIGITS).tolist()]
+    unknown = dict.fromkeys(("mean", "low", "high", "pulls", "round"), [None] * header.n)
+    return seen | unknown | {"verdict": verdicts.tolist()}
 
 
 def _answer(run: WatchedRun) -> Sections | None:
@@ -223,8 +247,13 @@ def summary(run: WatchedRun) -> Sections:
             "words": state.words,
             "bits": state.bits,
             "round_trips": state.round_trips,
+            "started": state.started,
+            "latest": state.latest,
+            "money": _money(run, header),
+            "failed": int(state.failed.sum()),
+            "confidence": header.confidence,
             "lost": sum(reported == "lost" for reported in state.agent_states.values()),
-            "top": None if top is None else [run.label(arm) for arm in top[:8]],
+            "top": None if top is None else [printable(run.label(arm), markup=False) for arm in top[:8]],
             "answer": None if top is None or header.m > 64 else f"{header.arms} {sorted(top)}",
             "points": state.points,
         }

@@ -2,25 +2,25 @@
 
 import logging
 import math
-import os
 import threading
 import time
 from collections import deque
 from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
-from collabtop.errors import CollabtopError, FileError, reason
-from collabtop.runlog.consistency import RecordCheck
-from collabtop.runlog.format import FRAME, MAGIC, Exchange, Header, Record, frame_end
+from collabtop.errors import CollabtopError, FileError
+from collabtop.runlog.format import Exchange, Header, Record, Timestamp
 from collabtop.runlog.locks import is_in_use
 from collabtop.runlog.log_state import LogState, lost_in
-from collabtop.runlog.reading import read_more_records, read_records
-from collabtop.runlog.regular import open_regular
 from collabtop.runs.result import Observed, Result
 from collabtop.watch.baselines import Baseline, Order, baseline_of, order_of
+from collabtop.watch.intervals import IntervalColumns
+from collabtop.watch.log_follower import LogFollower
+from collabtop.watch.pull_history import PullHistory
 from collabtop.watch.replay import Replay
+from collabtop.watch.throughput import Throughput
 
 Status = Literal["waiting", "reading", "running", "stopped", "finished", "unreadable"]
 
@@ -28,104 +28,14 @@ _SECONDS_BETWEEN_READS = 0.15
 _SECONDS_UNTIL_STOPPED = 15.0
 """Seconds without new records after which a run counts as stopped, on systems that cannot tell if a log is locked."""
 
-
-_MAX_BYTES = 8 << 20
-"""Bytes read at a time: a long log is shown in pieces and never held in memory as a whole."""
-
-LARGEST_RECORD_SHOWN = 1 << 26
-"""The most bytes of a record that the page reads."""
 MAX_ARMS_SHOWN, MAX_AGENTS_SHOWN = 100_000, 10_000
 """The most candidates and agents of a run that the page shows: it keeps several numbers for each, per viewer."""
 MAX_RUNS_SHOWN = 1_000
 """The most runs that the page lists: those that were changed last."""
+MAX_HISTORIES = 8
+"""The most candidates of a run whose pulls are kept: those that a page asked for last."""
 
 _log = logging.getLogger("collabtop.watch")
-
-
-class LogFollower:
-    """Returns the records of a log as they are added; an incomplete last record is left for the next read.
-
-    >>> import tempfile
-    >>> from collabtop.runlog.file import RunLog
-    >>> from collabtop.runlog.format import Finished
-    >>> path = Path(tempfile.mkdtemp()) / "run.ctlog"
-    >>> log, follower = RunLog(path), LogFollower(path)
-    >>> follower.read()
-    []
-    >>> log.append(Finished([3]))
-    >>> follower.read(), follower.read()
-    ([Finished(top=[3])], [])
-    >>> log.close()
-    """
-
-    def __init__(self, path: str | PathLike[str], max_bytes: int = _MAX_BYTES) -> None:
-        self.path = Path(path)
-        self._max_bytes = max_bytes
-        self._position = 0
-        self._inode = 0
-        self._torn: tuple[int, int] | None = None  # inode and size of a log that ends in an incomplete record
-        self._check = RecordCheck(path)
-        self.restarted = False
-        """Whether the last `read` found a different log at the path and returned records from its beginning."""
-        self.has_more = False
-        """Whether the last `read` stopped because it had read `max_bytes`."""
-
-    def read(self) -> list[Record]:
-        """The complete records that were added, at most a few megabytes."""
-        self.has_more = False
-        try:
-            with open_regular(self.path) as file:
-                status = os.fstat(file.fileno())
-                self.restarted = self._position > 0 and (
-                    status.st_size < self._position or status.st_ino != self._inode
-                )
-                if self.restarted:
-                    self._position, self._check = 0, RecordCheck(self.path)
-                self._inode = status.st_ino
-                if status.st_size == self._position or self._torn == (status.st_ino, status.st_size):
-                    return []
-                file.seek(self._position)
-                records = self._read_from(file)
-                self._torn = None if records else (status.st_ino, status.st_size)
-                return records
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise FileError(f"checkpoint {str(self.path)!r}: {reason(error)}", argument="checkpoint") from None
-
-    def _read_from(self, file: BinaryIO) -> list[Record]:
-        data = file.read(self._max_bytes)
-        records, good = self._records_in(data)
-        while not records and (rest := self._missing(data)):  # a record can be larger than a piece
-            more = file.read(rest)
-            if not more:
-                break
-            data += more
-            records, good = self._records_in(data)
-        if records:
-            self._check.add(records)
-            self.has_more = len(data) >= self._max_bytes
-            self._position += good
-        return records
-
-    def _records_in(self, data: bytes) -> tuple[list[Record], int]:
-        if self._position:
-            return read_more_records(data, self._position, self.path)
-        return read_records(data, self.path)
-
-    def _missing(self, data: bytes) -> int:
-        """The bytes that are missing of the first record in `data`, at least to know its size."""
-        start = 0 if self._position else len(MAGIC)
-        end = frame_end(data, start)
-        if end is None:
-            return max(0, start + FRAME.size - len(data))
-        if end - start > LARGEST_RECORD_SHOWN:
-            raise FileError(
-                f"checkpoint {str(self.path)!r} has a record of {end - start:,} bytes, but the page reads at most "
-                f"{LARGEST_RECORD_SHOWN:,}",
-                argument="checkpoint",
-            )
-        return max(0, end - len(data))
 
 
 class WatchedRun:
@@ -136,6 +46,8 @@ class WatchedRun:
         self.lock = threading.Lock()
         """Must be held to read or write the fields below."""
         self.state = LogState()
+        self.throughput = Throughput()
+        self.seen_intervals, self.known_intervals = IntervalColumns(), IntervalColumns()
         self.error: str | None = None
         """Why the log cannot be read, if it cannot."""
         self.baseline: Baseline | None = None
@@ -149,6 +61,7 @@ class WatchedRun:
         self._last_read = 0.0
         self._last_growth = time.monotonic()
         self._in_use: bool | None = None
+        self._histories: dict[int, PullHistory] = {}
 
     # -- reading
 
@@ -200,6 +113,8 @@ class WatchedRun:
         if isinstance(record, Header):
             _check_size(record)
         self.state.add(record)
+        if isinstance(record, Timestamp):
+            self.throughput.add(record.at, self.state.pulls)
         if self._wants_replay and isinstance(record, Header):
             self._replay = Replay(record, tolerates_loss=self._tolerates_loss)
             threading.Thread(target=self._simulate_baseline, args=(record, self.version), daemon=True).start()
@@ -217,14 +132,14 @@ class WatchedRun:
             self.error = f"checkpoint {str(self.path)!r} cannot be shown ({type(error).__name__}: {error})"
         if self._replay is not None:
             self._replay.close()
-        self.state, self._replay, self.baseline = LogState(), None, None
+        self.state, self.throughput, self._replay, self.baseline = LogState(), Throughput(), None, None
         self._unprocessed.clear()
         self._follower.has_more = False
 
     def _restart(self, *, replay: bool, rewind: bool = True) -> None:
         if self._replay is not None:
             self._replay.close()
-        self.state, self._replay, self.baseline = LogState(), None, None
+        self.state, self.throughput, self._replay, self.baseline = LogState(), Throughput(), None, None
         self.version += 1
         self._wants_replay = replay
         self._unprocessed.clear()
@@ -245,6 +160,11 @@ class WatchedRun:
     def header(self) -> Header | None:
         """The description of the run, once it is read."""
         return self.state.header
+
+    @property
+    def n(self) -> int:
+        """The number of candidates, as far as it is known."""
+        return 0 if self.header is None else self.header.n
 
     @property
     def replay(self) -> Replay | None:
@@ -280,6 +200,15 @@ class WatchedRun:
         """The label of a candidate, or its number."""
         labels = self.header.labels if self.header else None
         return labels[arm] if labels else str(arm)
+
+    def history(self, arm: int) -> PullHistory:
+        """The pulls of a candidate, to be read with its `update`."""
+        with self.lock:
+            history = self._histories.pop(arm, None) or PullHistory(self.path, arm)
+            self._histories[arm] = history  # the latest one comes last
+            while len(self._histories) > MAX_HISTORIES:
+                del self._histories[next(iter(self._histories))]
+            return history
 
     def result(self) -> Result | None:
         """The result of a finished run, equal to the one that the run itself returned."""
@@ -324,6 +253,11 @@ class Runs:
         with self._lock:
             if path not in self._sources:
                 self._sources.append(path)
+
+    def folders(self) -> list[Path]:
+        """The folders among the sources."""
+        with self._lock:
+            return [source for source in self._sources if source.is_dir()]
 
     def all(self) -> list[WatchedRun]:
         """All runs that exist now, by source and file name."""

@@ -1,15 +1,14 @@
 // Charts on a canvas. Colours come from the style sheet, so light and dark need no code here.
 
-import { whole } from "./format.js";
+import { significant, whole } from "./format.js";
 
 const FONT = "12px system-ui, sans-serif";
-const CROWD = 2000; // from this number of candidates on, several share a pixel
 
 export function colours() {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(`--${name}`).trim();
-  return { ink: of("ink"), soft: of("soft"), line: of("line"), card: of("card"), open: of("open"), accepted: of("accepted"),
-    rejected: of("rejected"), inside: of("inside"), baseline: of("baseline"), order: of("order"), focus: of("focus") };
+  const names = ["ink", "soft", "line", "card", "open", "accepted", "rejected", "inside", "open-range", "accepted-range", "rejected-range", "inside-range", "baseline", "order", "focus"];
+  return Object.fromEntries(names.map((name) => [name, of(name)]));
 }
 
 // Clears a canvas, fits it to the device pixels, and returns its context and the frame inside the margins.
@@ -32,104 +31,16 @@ export function text(pen, content, x, y, colour, align = "left", baseline = "mid
   pen.fillText(content, x, y);
 }
 
-function grid(pen, frame, y, label, colour) {
+export function grid(pen, frame, y, label, colour) {
   pen.strokeStyle = colour.line; pen.lineWidth = 1;
   pen.beginPath(); pen.moveTo(frame.left, Math.round(y) + 0.5); pen.lineTo(frame.right, Math.round(y) + 0.5); pen.stroke();
   text(pen, label, frame.left - 6, y, colour.soft, "right");
 }
 
-function short(value) {
+export function short(value) {
+  if (value > 0 && value < 1) return significant(value);
   if (value >= 1e6) return `${+(value / 1e6).toPrecision(3)}M`;
   return value >= 1e4 ? `${+(value / 1e3).toPrecision(3)}k` : whole(value);
-}
-
-// -- all candidates: mean and interval, best on the left; the best ones get more space
-
-function positionOf(rank, count) {
-  return Math.sqrt((rank + 0.5) / count);
-}
-
-export function rankAt(position, count) {
-  return Math.min(count - 1, Math.max(0, Math.floor(position * position * count)));
-}
-
-export const CANDIDATES = { left: 40, top: 10, right: 10, bottom: 30 };
-
-export function drawCandidates(canvas, points, m, selected) {
-  const { pen, frame } = prepare(canvas, CANDIDATES);
-  const colour = colours();
-  if (!points.length) {
-    text(pen, "No data yet.", (frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2, colour.soft, "center");
-    return;
-  }
-  let low = 1, high = 0;
-  for (const point of points) { low = Math.min(low, point.mean, (point.low + point.mean) / 2); high = Math.max(high, point.mean, (point.high + point.mean) / 2); }
-  low = Math.max(0, low - 0.02); high = Math.min(1, high + 0.02);
-  const step = [0.01, 0.02, 0.05, 0.1, 0.2].find((size) => (high - low) / size <= 7) || 0.5;
-  const x = (rank) => frame.left + positionOf(rank, points.length) * frame.width;
-  const y = (value) => frame.bottom - ((Math.min(high, Math.max(low, value)) - low) / (high - low || 1)) * frame.height;
-  for (let value = Math.ceil(low / step) * step; value <= high + 1e-9; value += step) grid(pen, frame, y(value), value.toFixed(step < 0.1 ? 2 : 1), colour);
-  drawBorder(pen, frame, points, m, x, y, colour);
-  const roomy = frame.width / points.length > 3;
-  for (const [verdict, strength] of [["rejected", 0.35], ["inside", 0.55], ["open", 1], ["accepted", 1]]) {
-    const group = points.map((point, rank) => [point, rank]).filter(([point]) => point.verdict === verdict);
-    if (!group.length) continue;
-    pen.strokeStyle = pen.fillStyle = colour[verdict];
-    if (points.length > CROWD) drawCrowd(pen, group, x, y, strength);
-    else drawEach(pen, group, x, y, strength, roomy, points.length > 200 ? 2 : 3.2, verdict === "inside");
-    pen.globalAlpha = 1;
-  }
-  if (selected !== null && points[selected]) {
-    const point = points[selected];
-    pen.strokeStyle = colour.focus; pen.lineWidth = 2;
-    pen.beginPath(); pen.moveTo(x(selected), frame.top); pen.lineTo(x(selected), frame.bottom); pen.stroke();
-    pen.beginPath(); pen.arc(x(selected), y(point.mean), 6, 0, 7); pen.stroke();
-  }
-  const ranks = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000].filter((rank) => rank <= points.length);
-  let lastX = -99;
-  for (const rank of ranks) {
-    if (x(rank - 1) - lastX > 34) { text(pen, short(rank), x(rank - 1), frame.bottom + 11, colour.soft, "center"); lastX = x(rank - 1); }
-  }
-  text(pen, "rank by estimate", frame.right, frame.bottom + 24, colour.soft, "right");
-}
-
-function drawEach(pen, group, x, y, strength, roomy, radius, hollow) {
-  pen.globalAlpha = strength * (roomy ? 0.55 : 0.3); pen.lineWidth = roomy ? 2 : 1;
-  pen.beginPath();
-  for (const [point, rank] of group) { pen.moveTo(x(rank), y(point.low)); pen.lineTo(x(rank), y(point.high)); }
-  pen.stroke();
-  pen.globalAlpha = strength;
-  pen.beginPath();
-  for (const [point, rank] of group) { pen.moveTo(x(rank) + radius, y(point.mean)); pen.arc(x(rank), y(point.mean), radius, 0, 7); }
-  hollow ? pen.stroke() : pen.fill();
-}
-
-// Several candidates per pixel: one bar for all intervals in a column of pixels, and each dot once.
-function drawCrowd(pen, group, x, y, strength) {
-  pen.globalAlpha = strength * 0.3;
-  let column = null, top = 0, bottom = 0;
-  const bar = () => { if (column !== null) pen.fillRect(column, top, 1, Math.max(1, bottom - top)); };
-  for (const [point, rank] of group) {
-    const pixel = Math.floor(x(rank)), high = y(point.high), low = y(point.low);
-    if (pixel !== column) { bar(); column = pixel; top = high; bottom = low; }
-    else { top = Math.min(top, high); bottom = Math.max(bottom, low); }
-  }
-  bar();
-  pen.globalAlpha = strength;
-  let lastCell = null;
-  for (const [point, rank] of group) {
-    const left = Math.round(x(rank)), top = Math.round(y(point.mean)), cell = left * 65536 + top;
-    if (cell !== lastCell) pen.fillRect(left - 1, top - 1, 2, 2);
-    lastCell = cell;
-  }
-}
-
-function drawBorder(pen, frame, points, m, x, y, colour) {
-  if (m >= points.length) return;
-  const border = (x(m - 1) + x(m)) / 2;
-  pen.strokeStyle = colour.order; pen.lineWidth = 1.5; pen.setLineDash([5, 4]);
-  pen.beginPath(); pen.moveTo(border, frame.top); pen.lineTo(border, frame.bottom); pen.stroke(); pen.setLineDash([]);
-  text(pen, `the best ${m}`, border + 5, frame.top + 7, colour.order);
 }
 
 // -- rounds: open, accepted and settled candidates
@@ -195,4 +106,52 @@ export function drawLines(canvas, lines, level, width, unit) {
     text(pen, label, x(part * width), frame.bottom + 11, colour.soft, part === 0 ? "left" : part === 1 ? "right" : "center");
   }
   text(pen, unit === "%" ? "share of the maximum number of pulls" : unit, frame.right, frame.bottom + 25, colour.soft, "right");
+}
+
+// -- one curve: `points` of [x, y] on plain scales
+
+export function drawLine(canvas, points, { x: label, y: title, zero }) {
+  const { pen, frame } = prepare(canvas, { left: 52, top: 18, right: 12, bottom: 22 });
+  const colour = colours(), xs = points.map(([x]) => x), ys = points.map(([, y]) => y);
+  const scale = plainScale(frame, xs[0], xs.at(-1), zero ? 0 : Math.min(...ys), Math.max(...ys));
+  drawFrame(pen, frame, scale, label, title, colour);
+  pen.strokeStyle = colour.open; pen.lineWidth = 2; pen.beginPath();
+  points.forEach(([x, y], index) => (index ? pen.lineTo(scale.x(x), scale.y(y)) : pen.moveTo(scale.x(x), scale.y(y))));
+  pen.stroke();
+}
+
+// -- a mean with its interval: `points` of [x, mean, low, high]
+
+export function drawBand(canvas, points, unit) {
+  const { pen, frame } = prepare(canvas, { left: 52, top: 10, right: 12, bottom: 34 });
+  const colour = colours();
+  const scale = plainScale(frame, 0, points.at(-1)[0], Math.min(...points.map((point) => point[2])), Math.max(...points.map((point) => point[3])));
+  drawFrame(pen, frame, scale, short, "", colour);
+  pen.strokeStyle = colour["open-range"]; pen.lineWidth = 1.5;
+  for (const end of [2, 3]) {
+    pen.beginPath();
+    points.forEach((point, index) => (index ? pen.lineTo(scale.x(point[0]), scale.y(point[end])) : pen.moveTo(scale.x(point[0]), scale.y(point[end]))));
+    pen.stroke();
+  }
+  pen.strokeStyle = colour.open; pen.lineWidth = 2.4; pen.beginPath();
+  points.forEach(([x, y], index) => (index ? pen.lineTo(scale.x(x), scale.y(y)) : pen.moveTo(scale.x(x), scale.y(y))));
+  pen.stroke();
+  text(pen, unit, frame.right, frame.bottom + 25, colour.soft, "right");
+}
+
+function plainScale(frame, left, right, low, high) {
+  return {
+    left, right, low, high,
+    x: (value) => frame.left + ((value - left) / (right - left || 1)) * frame.width,
+    y: (value) => frame.bottom - ((value - low) / (high - low || 1)) * frame.height,
+  };
+}
+
+function drawFrame(pen, frame, scale, label, title, colour) {
+  for (const part of [0, 0.5, 1]) {
+    const value = scale.low + part * (scale.high - scale.low);
+    grid(pen, frame, scale.y(value), significant(value), colour);
+    text(pen, label(scale.left + part * (scale.right - scale.left)), frame.left + part * frame.width, frame.bottom + 12, colour.soft, ["left", "center", "right"][2 * part]);
+  }
+  if (title) text(pen, title, frame.left, frame.top - 10, colour.soft);
 }

@@ -1,79 +1,84 @@
-// All runs: a table, and a chart that compares their words.
+// All runs and studies: their outcomes, and their communication.
 
+import { $, clamped, fill, listen, make, setText, tabs } from "./parts.js";
+import { dateTime, duration, money, whole } from "./format.js";
 import { drawLines } from "./drawing.js";
-import { fill, listen, setText } from "./parts.js";
-import { whole } from "./format.js";
 
 const HUES = [215, 160, 25, 280, 345, 190, 45, 120], MAX_COMPARED = 8;
 const excluded = new Set();
 let runs = [];
 
 export function showList() {
-  document.getElementById("list").hidden = false;
+  $("list").hidden = false;
   document.title = "Runs · collabtop";
+  tabs("list", drawCompare);
   addEventListener("resize", drawCompare);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawCompare);
   listen("/api/events", (update) => {
-    if (runs.length === 0 && update.runs.length === 1 && !sessionStorage.getItem("listed")) {
+    const studies = update.studies || [];
+    if (runs.length === 0 && update.runs.length + studies.length === 1 && !sessionStorage.getItem("listed")) {
       sessionStorage.setItem("listed", "yes");
-      location.replace(address(update.runs[0].name)); // a single run is shown directly, but only once, so that the list stays reachable
+      location.replace(update.runs.length ? address(update.runs[0].name) : studyAddress(studies[0].name)); // a single run is shown directly, but only once, so that the list stays reachable
       return;
     }
     runs = update.runs;
-    draw();
+    draw(studies);
   });
 }
 
-function address(name) { return `/runs/${encodeURIComponent(name)}`; }
+const address = (name) => `/runs/${encodeURIComponent(name)}`;
+const studyAddress = (name) => `/studies/${encodeURIComponent(name)}`;
 
 function colourOf(index) { return `hsl(${HUES[index % HUES.length]} 65% ${matchMedia("(prefers-color-scheme: dark)").matches ? 65 : 34}%)`; }
 
-function draw() {
-  document.getElementById("list-empty").hidden = runs.length > 0;
-  document.getElementById("runs-card").hidden = runs.length === 0;
-  fill("runs", runs.map((run, index) => {
-    const link = document.createElement("a"); link.href = address(run.name); link.textContent = run.name;
-    const name = document.createElement("span");
-    const tick = document.createElement("input"); tick.type = "checkbox"; tick.checked = !excluded.has(run.name) && index < MAX_COMPARED; tick.disabled = index >= MAX_COMPARED;
-    tick.ariaLabel = `show ${run.name} in the chart below`;
-    tick.addEventListener("change", () => { tick.checked ? excluded.delete(run.name) : excluded.add(run.name); drawCompare(); });
-    name.append(tick, " ", link);
-    const pill = document.createElement("span"); pill.className = `pill ${run.status}`; pill.textContent = run.status;
-    const status = document.createElement("span"); status.append(pill);
-    if (run.lost) { const note = document.createElement("span"); note.className = "warning"; note.textContent = `${whole(run.lost)} lost`; status.append(" ", note); }
-    if (run.n === undefined) return { cells: [name, pill, run.error || "–", "–", "–", "–", "–", "–", "–"], numbers: [4, 5, 6, 7], header: 0 };
-    const task = `${whole(run.m)} of ${whole(run.n)}, ${whole(run.agents)} agents, horizon ${whole(run.horizon)}`;
-    return { cells: [name, status, run.algorithm, task, whole(run.pulls), whole(run.words), whole(run.bits), whole(run.round_trips), answer(run)], numbers: [4, 5, 6, 7], header: 0 };
+function link(href, name) { const element = make("a", "", clamped(name)); element.href = href; return element; }
+
+function pill(status) { return make("span", `pill ${status}`, status); }
+
+function draw(studies) {
+  $("list-empty").hidden = runs.length + studies.length > 0;
+  $("runs-card").hidden = runs.length === 0;
+  fill("runs", runs.map((run) => {
+    const name = make("span", "run-name"); name.append(link(address(run.name), run.name), make("span", "narrow", pill(run.status)));
+    const status = make("span"); status.append(pill(run.status));
+    if (run.lost) status.append(" ", make("span", "warning", `${whole(run.lost)} agents lost`));
+    if (run.failed) status.append(" ", make("span", "warning", `${whole(run.failed)} failed`));
+    if (run.n === undefined) return { cells: [name, status, run.error ? make("span", "warning", run.error) : "–", "–", "–", "–", "–", "–"] };
+    const agents = run.agents === 1 ? "1 agent" : `${whole(run.agents)} agents`;
+    const end = run.status === "running" ? Date.now() / 1000 : run.latest;
+    return { cells: [name, status, answer(run), run.money ? money(run.money.spent) : "–", whole(run.pulls), dateTime(run.started), run.started === null ? "–" : duration(end - run.started), `${whole(run.m)} of ${whole(run.n)} by ${run.algorithm}, ${agents}`] };
   }));
+  $("studies-card").hidden = studies.length === 0;
+  fill("studies", studies.map((study) => ({ cells: [link(studyAddress(study.name), study.name), pill(study.status), whole(study.points), whole(study.runs)] })));
   drawCompare();
 }
 
 // The answer, and whether other runs with the same candidates have the same answer.
 function answer(run) {
   if (!run.top) return "–";
-  const cell = document.createElement("span");
-  cell.append(run.top.slice(0, 3).join(", ") + (run.m > 3 ? ` and ${run.m - 3} more` : ""));
+  const cell = make("span");
+  cell.append(clamped(run.top[0]));
+  if (run.m > 1) cell.append(make("span", "soft", ` and ${whole(run.m - 1)} more`));
   const others = runs.filter((other) => other !== run && other.answer && run.answer && other.m === run.m && other.answer.split(" ")[0] === run.answer.split(" ")[0]);
   if (others.length) {
-    const same = others.filter((other) => other.answer === run.answer).length;
-    const mark = document.createElement("span");
-    mark.className = same === others.length ? "same-answer" : "warning";
-    mark.textContent = same === others.length ? " same as all others" : ` same as ${same} of ${others.length} others`;
-    cell.append(document.createElement("br"), mark);
+    const same = others.filter((other) => other.answer === run.answer).length, all = same === others.length;
+    cell.append(make("span", all ? "same-answer" : "warning", all ? "same as all others" : same ? `same as ${same} of ${others.length} others` : "different from all others"));
   }
   return cell;
 }
 
 function drawCompare() {
-  const shown = runs.slice(0, MAX_COMPARED).map((run, index) => [run, index]).filter(([run]) => run.points && run.points.length && !excluded.has(run.name));
-  document.getElementById("compare").hidden = runs.filter((run) => run.points && run.points.length).length < 2;
-  const lines = shown.map(([run, index]) => ({ colour: colourOf(index), strong: true, points: run.points.map(([pulls, words]) => [pulls / run.max_pulls, words]) }));
-  drawLines(document.getElementById("compare-chart"), lines, null, 1, "%");
-  document.getElementById("compare-legend").replaceChildren(...shown.map(([run, index]) => {
-    const item = document.createElement("li"), key = document.createElement("span");
-    key.className = "key"; key.style.background = colourOf(index);
-    item.append(key, `${run.name}: ${run.algorithm}, ${whole(run.words)} words`);
-    return item;
+  const drawable = runs.filter((run) => run.points && run.points.length);
+  fill("compared", drawable.map((run, index) => {
+    const name = make("label", "run-name"), tick = make("input"); tick.type = "checkbox"; tick.checked = !excluded.has(run.name) && index < MAX_COMPARED; tick.disabled = index >= MAX_COMPARED;
+    tick.ariaLabel = `show ${run.name} in the chart`;
+    tick.addEventListener("change", () => { tick.checked ? excluded.delete(run.name) : excluded.add(run.name); drawCompare(); });
+    const key = make("span", "key"); key.style.background = index < MAX_COMPARED ? colourOf(index) : "none";
+    name.append(tick, key, clamped(run.name));
+    return { cells: [name, run.algorithm, whole(run.words), whole(run.bits), whole(run.round_trips)] };
   }));
-  setText("about", `${runs.length} ${runs.length === 1 ? "run" : "runs"}.`);
+  const shown = drawable.slice(0, MAX_COMPARED).map((run, index) => [run, index]).filter(([run]) => !excluded.has(run.name));
+  const lines = shown.map(([run, index]) => ({ colour: colourOf(index), strong: true, points: run.points.map(([pulls, words]) => [pulls / run.max_pulls, words]) }));
+  if (!$("compare").hidden) drawLines($("compare-chart"), lines, null, 1, "%");
+  setText("about", `${whole(runs.length)} ${runs.length === 1 ? "run" : "runs"}.`);
 }

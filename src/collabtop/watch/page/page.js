@@ -2,7 +2,9 @@
 
 import { showList } from "./list.js";
 import { showRun } from "./run.js";
+import { showStudy } from "./study.js";
 
-const [, , name] = location.pathname.split("/");
-if (location.pathname.startsWith("/runs/")) showRun(decodeURIComponent(name));
+const [, kind, name] = location.pathname.split("/");
+if (kind === "runs") showRun(decodeURIComponent(name));
+else if (kind === "studies") showStudy(decodeURIComponent(name));
 else showList();
