@@ -164,6 +164,7 @@ _ZOOMS = 12
 _CLEARLY = 6.0  # twice the log likelihood by which a constant error must fit better than one that falls
 _EXTRAPOLATED = 2.5  # further outside the measured horizons, a curve that fits is no evidence
 _RARE = 0.0001  # the limits of a crossing that was not located are wrong with this probability
+_Z_99 = NormalDist().inv_cdf(0.99)
 _MOST_SPREAD = 16.0  # high / low: an interval from a quarter of the horizon to four times it locates nothing
 
 
@@ -178,6 +179,8 @@ class Crossing(msgspec.Struct, frozen=True):
     """What log error is linear in: T, sqrt T or log T, whichever fits best."""
     runs: int
     """Number of runs that the fit uses."""
+    fall: float = math.nan
+    """By how many percent the error falls, at the crossing, if the horizon grows by 1%."""
 
     @property
     def log_deviation(self) -> float:
@@ -271,7 +274,8 @@ def _fit(
     inside = falls and low > math.log(t[0] / _BEYOND) + edge and high < math.log(t[-1] * _BEYOND) - edge
     near = t[0] / _EXTRAPOLATED < math.exp(middle) < t[-1] * _EXTRAPOLATED
     if inside and near and high - low < math.log(_MOST_SPREAD):
-        return Crossing(math.exp(middle), math.exp(low), math.exp(high), target, best, int(n.sum()))
+        fall = posteriors[best].fall
+        return Crossing(math.exp(middle), math.exp(low), math.exp(high), target, best, int(n.sum()), fall)
     least = 0.0 if least < math.log(t[0] / _BEYOND) + edge else math.exp(least)
     most = math.inf if most > math.log(t[-1] * _BEYOND) - edge else math.exp(most)
     if not falls:
@@ -301,6 +305,8 @@ class _Posterior(NamedTuple):
     log_weights: Reals
     peak: float
     """The largest log likelihood, divided by the dispersion."""
+    fall: float
+    """The mean of d."""
 
 
 def _posterior(power: float, t: Reals, wrong: Reals, runs: Reals, target: float, dispersion: float = 1.0) -> _Posterior:
@@ -317,8 +323,10 @@ def _posterior(power: float, t: Reals, wrong: Reals, runs: Reals, target: float,
         box = smaller
     peak = float(logs.max())
     area = (axes[0][1] - axes[0][0]) * (axes[1][1] - axes[1][0])  # of a cell: the prior is uniform
-    over_d = np.maximum(np.exp(logs - peak).sum(axis=1), np.finfo(np.float64).tiny)  # a weight of 0 has no logarithm
-    return _Posterior(axes[0], peak + np.log(over_d) + math.log(area), peak)
+    weights = np.exp(logs - peak)
+    over_d = np.maximum(weights.sum(axis=1), np.finfo(np.float64).tiny)  # a weight of 0 has no logarithm
+    fall = float(np.average(np.exp(axes[1]), weights=weights.sum(axis=0)))
+    return _Posterior(axes[0], peak + np.log(over_d) + math.log(area), peak, fall)
 
 
 def _around(axis: Reals, inside: NDArray[np.bool_]) -> tuple[float, float]:
@@ -340,12 +348,18 @@ def _log_likelihood(
 
 
 def _dispersion(best: float, wrong: Reals, runs: Reals) -> float:
-    """How much more the counts scatter around the best curve than binomial counts do, at least 1."""
+    """How much more the counts scatter around the best curve than binomial counts do; 1 if that may be chance."""
     right = runs - wrong
     # Points with a single wrong or right answer, or none, cannot show scatter.
     freedom = int(((wrong > 1) & (right > 1)).sum()) - 2
     deviance = 2 * (_log_binomial(wrong, runs, wrong / runs) - best)
-    return max(1.0, deviance / freedom) if freedom > 0 else 1.0
+    return deviance / freedom if freedom > 0 and deviance > _unusual(freedom) else 1.0
+
+
+def _unusual(freedom: int) -> float:
+    """What chi-squared with so many degrees of freedom exceeds with probability .01 (Wilson and Hilferty)."""
+    spread = 2 / (9 * freedom)
+    return freedom * (1 - spread + _Z_99 * math.sqrt(spread)) ** 3
 
 
 def _quantiles(posteriors: Sequence[_Posterior], shares: Sequence[float]) -> list[float]:

@@ -4,7 +4,7 @@ import pytest
 
 import collabtop as ct
 
-QUICK = ("--algorithm", "uniform", "--runs", 60, "--seconds", 20, "--jobs", 1)
+QUICK = ("--algorithm", "uniform", "--runs", 600, "--seconds", 20, "--jobs", 1)
 
 
 def test_it_prints_a_row_for_each_error_within_the_width(run):
@@ -18,7 +18,7 @@ def test_it_prints_a_row_for_each_error_within_the_width(run):
 
 def test_json_is_the_plan_and_nothing_else(run):
     result = run("plan", "-n", 8, "-m", 1, "--agents", 2, "--gap", 0.4, *QUICK, "--json")
-    expected = ct.plan(8, 1, 2, gap=0.4, error=[0.01], algorithms=["uniform"], runs=60, seconds=20, jobs=1)
+    expected = ct.plan(8, 1, 2, gap=0.4, error=[0.01], algorithms=["uniform"], runs=600, seconds=20, jobs=1)
     assert json.loads(result.stdout) == json.loads(expected.to_json())
     assert result.stderr == ""
 

@@ -10,7 +10,7 @@ import pytest
 
 import collabtop as ct
 
-QUICK: dict[str, Any] = {"runs": 120, "seconds": 30, "jobs": 1}
+QUICK: dict[str, Any] = {"runs": 2_000, "seconds": 30, "jobs": 1}
 
 
 @pytest.fixture(scope="module")

@@ -38,10 +38,13 @@ def plan(
         list[str] | None, typer.Option(help="A name from `collabtop algorithms`; default: all that fit; repeatable.")
     ] = None,
     simulation: Annotated[bool, typer.Option(help="Simulate, or only print the bounds.")] = True,
-    runs: Annotated[int, typer.Option(help="Simulated runs per point of the search.")] = 300,
-    seconds: Annotated[float, typer.Option(help="About how long to simulate in total.")] = 60.0,
+    runs: Annotated[int, typer.Option(help="The most simulated runs per algorithm and error.")] = 20_000,
+    seconds: Annotated[
+        float | None,
+        typer.Option(help="About how long to simulate in total; default: 1 for up to 10,000 arms, 10 for a million."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulations.")] = 0,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Number of processes; default: all cores.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Number of threads; default: one per core.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
     """Estimate the horizon that a given error needs, and what each algorithm communicates."""

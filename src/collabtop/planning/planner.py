@@ -29,12 +29,14 @@ from collabtop.algorithms.uniform import Uniform
 from collabtop.arms import BernoulliArms, HeterogeneousArms, SimulatedArms
 from collabtop.datasets import equal_gaps
 from collabtop.errors import InputError, SettingError
-from collabtop.planning.search import Effort, SearchResult, find_horizons, stopping_time
+from collabtop.planning.effort import Effort
+from collabtop.planning.search import SearchResult, find_horizons, stopping_time
 from collabtop.problem import Problem, as_means, complexity
 from collabtop.runs.result import plain_text
 from collabtop.validation import real_number, whole_number, wrong_value
 
 _MOST_HORIZON = 10**15
+_FEW_ARMS = 1_000
 
 
 class PlanRow(msgspec.Struct, frozen=True):
@@ -54,12 +56,16 @@ class PlanRow(msgspec.Struct, frozen=True):
     bound_round_trips: int | None
     """The most round trips that a run can take, at any horizon."""
     horizon: int | None
-    """The horizon at which simulated runs have that error; None if it was not found.
+    """The horizon to use: simulated runs have at most that error there, as far as their number shows; None if it was
+    not found. It is the estimate of the horizon with exactly that error plus one standard deviation.
 
     For an algorithm that stops early, the mean time it takes; None if the limit stopped some of the runs.
     """
     horizon_low: int | None
-    """Lower end of its 95% interval; for an algorithm that stops early, 95% of its runs lie between the two."""
+    """Lower end of the 95% interval of the horizon with exactly that error.
+
+    For an algorithm that stops early, 95% of its runs lie between the two; None if only one run was made.
+    """
     horizon_high: int | None
     words: float | None
     """Mean words of a run near that horizon."""
@@ -148,8 +154,8 @@ def plan(
     error: float | Sequence[float] = 0.01,
     algorithms: Sequence[str | Algorithm] | None = None,
     simulate: bool = True,
-    runs: int = 300,
-    seconds: float = 60.0,
+    runs: int = 20_000,
+    seconds: float | None = None,
     seed: int = 0,
     jobs: int | None = None,
     progress: bool = False,
@@ -166,10 +172,11 @@ def plan(
         error: the acceptable probability of a wrong answer, one or several.
         algorithms: names or algorithm objects; all that fit if omitted.
         simulate: False gives the bounds only.
-        runs: simulated runs per point of the search.
-        seconds: about how long to simulate in total; a row whose horizon was not found in time has a note.
+        runs: the most simulated runs per algorithm and error; fewer are made once the error is known to about 20%.
+        seconds: about how long to simulate in total, shared equally by the algorithms. If omitted, 1 for up to 10,000
+            arms and 10 for a million. With less time, intervals are wider; a horizon that was not found has a note.
         seed: the same seed gives the same plan, unless time runs out.
-        jobs: number of processes; all cores if omitted.
+        jobs: number of threads; as many as there are cores if omitted.
         progress: show a progress bar.
 
     >>> import collabtop as ct
@@ -180,7 +187,7 @@ def plan(
     arms, problem, instance = _instance(n, m, agents, gap, means)
     errors = _errors(error)
     runs = whole_number("runs", runs, least=1)
-    effort = Effort(runs=runs, seconds=_seconds(seconds), seed=seed, jobs=jobs, progress=progress)
+    effort = Effort(runs=runs, seconds=_seconds(seconds, problem.n), seed=seed, jobs=jobs, progress=progress)
     chosen = _named(algorithms, arms, problem) if algorithms is not None else _all_that_fit(arms, problem, min(errors))
     difficulty = complexity(arms, problem.m)
     if math.isinf(difficulty):
@@ -248,14 +255,18 @@ def _bound_horizon(algorithm: Algorithm, arms: SimulatedArms, problem: Problem, 
         bound = algorithm.error_bound(arms, problem.at_horizon(horizon))
         return bound is not None and bound <= error
 
-    if algorithm.error_bound(arms, problem) is None:
+    low = 0
+    high = max(algorithm.smallest_horizon(problem), int(complexity(arms, problem.m) / problem.agents))
+    if algorithm.error_bound(arms, problem.at_horizon(high)) is None:
         return None
-    low, high = 0, algorithm.smallest_horizon(problem)
     while not is_proved(high):
         low, high = high, 2 * high
         if high > _MOST_HORIZON:
             return None
-    return bisect_left(range(high), True, lo=low + 1, key=is_proved)
+    # A bound for many arms takes a while to compute, and half a percent is precise enough.
+    precise = 1 if problem.n <= _FEW_ARMS else max(1, high // 200)
+    index = bisect_left(range(low + precise, high, precise), True, key=is_proved)
+    return min(high, low + precise * (index + 1))
 
 
 def _named(algorithms: Sequence[str | Algorithm], arms: SimulatedArms, problem: Problem) -> list[Algorithm]:
@@ -338,7 +349,9 @@ def _errors(error: float | Sequence[float]) -> list[float]:
     return sorted({float(level) for level in levels}, reverse=True)
 
 
-def _seconds(value: Any) -> float:
+def _seconds(value: Any, n: int) -> float:
+    if value is None:
+        return max(1.0, math.sqrt(n / 10_000))
     if not real_number("seconds", value) > 0:
         needed = "more than 0 are needed (simulate=False gives the bounds only)"
         raise wrong_value("seconds", value, needed)

@@ -1,31 +1,34 @@
-"""The horizon for an error, found by simulation: first a bracket, then a fit of log error within it."""
+"""The horizon for an error, found by simulation: a quick approach, then most runs close to the crossing."""
 
 import math
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.arms import SimulatedArms
+from collabtop.planning.effort import Effort
 from collabtop.problem import Problem, complexity
 from collabtop.runs.spec import DEFAULT_MAX_HORIZON
-from collabtop.stats import Crossing, NotReached, fit_crossing
-from collabtop.studies.grid import Engine, Study
-from collabtop.studies.table import PointSummary, StudyTable
+from collabtop.stats import Z_95, Crossing, NotReached, fit_crossing, wilson_interval
 
-_BRACKET_RUNS = 60
-_DOUBLINGS = 24
-_POINTS = 4
-_AROUND = (0.85, 1.15)
-_STOPPING_RUNS = _COST_RUNS = 20
-_INFORMATIVE = 0.35  # above this share of wrong answers, log error is no longer close to a straight line
 _START = 0.5  # times H / K
+_FIRST_RUNS, _MORE = 60, 1.3  # runs of the first step, and by how much each further step has more
+_STEPS = 60
+_INFORMATIVE = 0.35  # above this share of wrong answers, an error says little about the crossing
+_STEP = 1.6  # from an error that is informative to a longer horizon
+_AROUND = (0.9, 1.1)
+_WINDOW = 2.2  # the curves of the fit describe the error within this factor of the crossing
+_PRECISE = 0.18  # standard deviation of the logarithm of the error at the crossing
+_CAUTION = 1.0  # standard deviations by which the planned horizon lies above the estimate
+_STOPPING_RUNS = 20
+_COST_RUNS, _COSTS_KNOWN = (2, 10), 0.02
 _SMALLEST = "the smallest horizon that works"
+_LATE = "not found in the time given"
+
+CountWrong = Callable[[int, int, int], tuple[int, int]]
+"""Makes runs: horizon, runs and the number of the first one; returns how many were wrong, and how many were made."""
 
 
 class SearchResult(msgspec.Struct, frozen=True):
@@ -41,179 +44,173 @@ class SearchResult(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class Effort:
-    """How much may be simulated, and how much has been; the algorithms that are left share the time equally."""
+class Point(msgspec.Struct):
+    """The runs made so far at one horizon."""
 
-    def __init__(self, *, runs: int, seconds: float, seed: int, jobs: int | None, progress: bool) -> None:
-        self.runs, self.seed, self.jobs = runs, seed, jobs
-        self._seconds, self._shown = seconds, progress
-        self._parts = self._left = 0
-        self._ends = self._turn_ends = math.inf
-
-    @contextmanager
-    def watch(self, parts: int) -> Iterator[None]:
-        """Start the clock and the progress bar for so many algorithms."""
-        self._ends = time.monotonic() + self._seconds
-        self._parts = self._left = parts
-        # Drawn between studies only: a thread that draws must not run while processes are forked.
-        with Progress(console=Console(stderr=True), disable=not self._shown, auto_refresh=False) as bar:
-            self._bar, self._task = bar, bar.add_task("planning", total=parts)
-            yield
-            bar.update(self._task, completed=parts, refresh=True)
-
-    def turn_to(self, title: str) -> None:
-        """Start the next algorithm's share of the time."""
-        now = time.monotonic()
-        self._turn_ends = now + max(0.0, self._ends - now) / self._left
-        self._bar.update(self._task, description=title, completed=self._parts - self._left, refresh=True)
-        self._left -= 1
+    horizon: int
+    wrong: int = 0
+    runs: int = 0
 
     @property
-    def spent(self) -> bool:
-        """Whether the time of this algorithm is up."""
-        return time.monotonic() > self._turn_ends
-
-    def simulate(
-        self, algorithm: Algorithm, arms: SimulatedArms, problem: Problem, horizon: int, runs: int, engine: Engine
-    ) -> StudyTable:
-        """Make so many runs at this horizon."""
-        study = Study(
-            arms=arms,
-            algorithms=algorithm,
-            m=problem.m,
-            agents=problem.agents,
-            horizon=horizon,
-            runs=runs,
-            seed=self.seed,
-            engine=engine,
-        )
-        return study.run(jobs=self.jobs)
+    def error(self) -> float:
+        """The share of wrong answers, with half a wrong and half a right one added."""
+        return (self.wrong + 0.5) / (self.runs + 1)
 
 
-class _Search:
-    """All runs made so far of one algorithm."""
+class ErrorCurve:
+    """All runs made so far of one algorithm, and where their errors cross a target.
 
-    def __init__(self, algorithm: Algorithm, arms: SimulatedArms, problem: Problem, effort: Effort) -> None:
-        self._algorithm, self._arms, self._problem, self._effort = algorithm, arms, problem, effort
-        self.least = algorithm.smallest_horizon(problem)
-        self.points: dict[int, PointSummary] = {}
+    >>> rng = np.random.default_rng(1)
+    >>> def count_wrong(horizon, runs, first):
+    ...     return int(rng.binomial(runs, min(1.0, 2 * math.exp(-horizon / 100)))), runs
+    >>> curve = ErrorCurve(count_wrong, least=10, most_runs=20_000)
+    >>> crossing = curve.locate(start=50, target=0.01)
+    >>> crossing.low < 100 * math.log(200) < crossing.high
+    True
+    """
+
+    def __init__(self, count_wrong: CountWrong, least: int, most_runs: int) -> None:
+        self._count_wrong, self.least, self._most_runs = count_wrong, least, most_runs
+        self._points: dict[int, Point] = {}
+        self.late = False
+        """Whether time ran out."""
 
     @property
     def runs(self) -> int:
-        return sum(point.runs for point in self.points.values())
+        """All runs made so far."""
+        return sum(point.runs for point in self._points.values())
 
-    def simulate(self, horizon: int, runs: int) -> None:
-        """Make runs at this horizon; they replace earlier ones if they are more."""
-        [point] = self._simulate(horizon, runs, "batched" if self._algorithm.batched else "messages").points()
-        earlier = self.points.get(horizon)
-        if earlier is None or point.runs > earlier.runs:
-            self.points[horizon] = point
+    def point(self, horizon: float, runs: int) -> Point:
+        """Make more runs at this horizon, or at the smallest one if it is larger."""
+        point = self._points.setdefault(max(self.least, round(horizon)), Point(max(self.least, round(horizon))))
+        wrong, made = self._count_wrong(point.horizon, runs, point.runs)
+        point.wrong, point.runs = point.wrong + wrong, point.runs + made
+        self.late |= made < runs
+        return point
 
-    def _simulate(self, horizon: int, runs: int, engine: Engine) -> StudyTable:
-        return self._effort.simulate(self._algorithm, self._arms, self._problem, horizon, runs, engine)
+    def locate(self, start: float, target: float) -> Crossing | NotReached:
+        """Go from `start` to where the error is about the target, then make runs there until it is well known."""
+        step_runs, centre = float(_FIRST_RUNS), start
+        fit, used = self._fit(target, centre)
+        for _ in range(_STEPS):
+            if self.late or used >= self._most_runs or self._is_known(fit, target):
+                break
+            if isinstance(fit, Crossing):
+                # Three times as many as so far in total, or as many as will be enough.
+                enough = used * ((fit.fall * fit.log_deviation / _PRECISE) ** 2 - 1)
+                new = min(self._most_runs - used, max(_FIRST_RUNS, min(2 * used, 1.1 * enough)))
+                for factor in _AROUND:
+                    self.point(fit.horizon * factor, math.ceil(new / len(_AROUND)))
+                centre = fit.horizon
+            else:
+                step_runs *= _MORE
+                centre = self._next_horizon(start, target)
+                self.point(centre, round(step_runs))
+            fit, used = self._fit(target, centre)
+        return fit
 
-    def look_at(self, horizons: Sequence[float], runs: int) -> None:
-        """Simulate these horizons while there is time, the longest first, as they matter most."""
-        for horizon in sorted({max(self.least, round(horizon)) for horizon in horizons}, reverse=True):
-            if not self._effort.spent:
-                self.simulate(horizon, runs)
+    def _next_horizon(self, start: float, target: float) -> float:
+        """A step towards the crossing: between an error above the target and one below it, if there are both."""
+        made = [point for _, point in sorted(self._points.items()) if point.runs]
+        if not made:
+            return start
+        above = [point for point in made if point.wrong > 1 and point.error > target]
+        if not above:
+            return made[0].horizon / 2
+        last = above[-1]
+        below = [point for point in made if point.horizon > last.horizon]
+        if below:
+            return math.sqrt(last.horizon * below[0].horizon)
+        return last.horizon * (4.0 if last.error > 0.8 else 2.0 if last.error > _INFORMATIVE else _STEP)
 
-    def bracket(self, start: int, target: float) -> tuple[int, int] | None:
-        """A horizon with more errors than are informative (or the smallest one), and one that seems to be enough."""
-        runs = min(self._effort.runs, _BRACKET_RUNS)
-        low = high = max(self.least, start)
-        while self._error(low, runs) < _INFORMATIVE and low > self.least and not self._effort.spent:
-            low = max(self.least, low // 2)
-        for _ in range(_DOUBLINGS):
-            if self._error(high, runs) <= target:
-                return low, high
-            if self._error(high, runs) > _INFORMATIVE:
-                low = high
-            if self._effort.spent:
-                return None
-            high *= 2
-        return None
+    def is_smallest(self, target: float) -> bool:
+        """Whether the smallest horizon is enough already, as far as its runs show."""
+        first = self._points.get(self.least)
+        return (
+            first is not None and first.runs > 0 and wilson_interval(first.wrong / first.runs, first.runs)[1] <= target
+        )
 
-    def _error(self, horizon: int, runs: int) -> float:
-        if horizon not in self.points:
-            self.simulate(horizon, runs)
-        return self.points[horizon].error
+    def _is_known(self, fit: Crossing | NotReached, target: float) -> bool:
+        return self.is_smallest(target) or (isinstance(fit, Crossing) and fit.fall * fit.log_deviation <= _PRECISE)
 
-    def fit(self, target: float) -> Crossing | NotReached:
-        """Where the error crosses the target, or why the informative points do not locate it."""
-        points = self._informative()
-        return fit_crossing([p.horizon for p in points], [p.wrong for p in points], [p.runs for p in points], target)
-
-    def _informative(self) -> list[PointSummary]:
-        return [point for _, point in sorted(self.points.items()) if point.error <= _INFORMATIVE]
-
-    def crossing(self, target: float) -> SearchResult:
-        """Where the fit of log error to all informative points crosses the target."""
-        points, fit = self._informative(), self.fit(target)
-        if isinstance(fit, NotReached):
-            if points and points[0].horizon == self.least and points[0].error <= target:
-                return self.with_costs(_SMALLEST, self.least, None, None)
-            return SearchResult(runs=self.runs, note=fit.reason)
-        horizon = max(self.least, round(fit.horizon))
-        note = _SMALLEST if horizon == self.least else ""
-        return self.with_costs(note, horizon, max(self.least, round(fit.low)), round(fit.high))
-
-    def with_costs(self, note: str, horizon: int, low: int | None, high: int | None) -> SearchResult:
-        """The result, with the costs at the nearest horizon of the search, which take a few runs with messages."""
-        nearest = min(self.points.values(), key=lambda point: abs(math.log(point.horizon / horizon)))
-        if not nearest.message_runs:
-            [nearest] = self._simulate(nearest.horizon, _COST_RUNS, "auto").points()
-        return _with_costs(nearest, self.runs, note, horizon, low, high)
+    def _fit(self, target: float, centre: float) -> tuple[Crossing | NotReached, int]:
+        """The fit to the points around `centre`, and how many runs it uses."""
+        informative = max(_INFORMATIVE, 1.5 * target)
+        points = [
+            point
+            for _, point in sorted(self._points.items())
+            if centre / _WINDOW <= point.horizon <= centre * _WINDOW and point.runs and point.error <= informative
+        ]
+        errors = [point.error for point in points]
+        if len(points) < 2 or max(errors) < target / 2 or min(errors) > 3 * target:  # not worth the time of a fit
+            return NotReached(_LATE), sum(point.runs for point in points)
+        counts = [point.wrong for point in points], [point.runs for point in points]
+        return fit_crossing([point.horizon for point in points], *counts, target), sum(counts[1])
 
 
 def find_horizons(
     algorithm: Algorithm, arms: SimulatedArms, problem: Problem, targets: Sequence[float], effort: Effort
 ) -> dict[float, SearchResult]:
     """The horizon for each error, from one set of runs."""
-    search = _Search(algorithm, arms, problem, effort)
-    start = math.ceil(_START * complexity(arms, problem.m) / problem.agents)
-    ends = search.bracket(start, min(targets))
-    if ends is None:
-        return dict.fromkeys(targets, SearchResult(runs=search.runs, note="not found in the time given"))
-    low, high = ends
-    search.look_at(np.geomspace(low, 1.2 * high, _POINTS).tolist(), max(1, effort.runs // 2))
-    rough = [fit.horizon for fit in map(search.fit, targets) if isinstance(fit, Crossing)]
-    search.look_at([horizon * factor for horizon in rough for factor in _AROUND], effort.runs)
-    return {target: _smallest_or_crossing(search, target) for target in targets}
+
+    def count_wrong(horizon: int, runs: int, first: int) -> tuple[int, int]:
+        return effort.wrong(algorithm, arms, problem.at_horizon(horizon), runs, first)
+
+    curve = ErrorCurve(count_wrong, algorithm.smallest_horizon(problem), effort.runs)
+    start = _START * complexity(arms, problem.m) / problem.agents
+    costs = _costs(algorithm, arms, problem.at_horizon(max(curve.least, round(start))), effort)
+    results: dict[float, SearchResult] = {}
+    for target in sorted(targets, reverse=True):
+        results[target] = _result(curve, target, curve.locate(start, target))
+        start = results[target].horizon or start
+    return {target: msgspec.structs.replace(result, runs=curve.runs, **costs) for target, result in results.items()}
 
 
-def _smallest_or_crossing(search: _Search, target: float) -> SearchResult:
-    first = search.points.get(search.least)
-    if first is not None and first.error_high <= target:
-        return search.with_costs(_SMALLEST, search.least, None, None)
-    return search.crossing(target)
+def _result(curve: ErrorCurve, target: float, fit: Crossing | NotReached) -> SearchResult:
+    if curve.is_smallest(target):
+        return SearchResult(horizon=curve.least, note=_SMALLEST)
+    if isinstance(fit, NotReached):
+        return SearchResult(note=_LATE if curve.late else fit.reason)
+    horizon = max(curve.least, math.ceil(fit.interval(_CAUTION)[1]))
+    note = _SMALLEST if horizon == curve.least else ""
+    return SearchResult(
+        horizon, max(curve.least, math.floor(fit.low)), max(curve.least, math.ceil(fit.high)), note=note
+    )
+
+
+def _costs(algorithm: Algorithm, arms: SimulatedArms, problem: Problem, effort: Effort) -> dict[str, float]:
+    """The mean words, bits and round trips of a few runs with messages; they hardly depend on the horizon."""
+    rows: list[tuple[int, int, int]] = []
+    for result in effort.results(algorithm, arms, problem, _COST_RUNS[1]):
+        rows.append((result.words, result.bits, result.round_trips))
+        costs = np.array(rows, np.float64)
+        if len(rows) >= _COST_RUNS[0] and (costs.std(axis=0) <= _COSTS_KNOWN * costs.mean(axis=0)).all():
+            break
+    return _mean_costs(rows)
+
+
+def _mean_costs(rows: Sequence[tuple[int, int, int]]) -> dict[str, float]:
+    return dict(zip(("words", "bits", "round_trips"), np.mean(rows, axis=0).tolist(), strict=True)) if rows else {}
 
 
 def stopping_time(algorithm: Algorithm, arms: SimulatedArms, problem: Problem, effort: Effort) -> SearchResult:
     """How long an algorithm that stops early takes: the mean, and the interval that holds 95% of runs."""
-    runs = min(effort.runs, _STOPPING_RUNS)
-    table = effort.simulate(algorithm, arms, problem, DEFAULT_MAX_HORIZON, runs, "messages")
+    limit = problem.at_horizon(DEFAULT_MAX_HORIZON)
+    results = list(effort.results(algorithm, arms, limit, min(effort.runs, _STOPPING_RUNS)))
+    if not results:
+        return SearchResult(note=_LATE)
     # A run with too little time left to pull every arm once more was stopped by the limit, or was about to be.
     longest = DEFAULT_MAX_HORIZON - algorithm.smallest_horizon(problem)
-    unsure = sum(row.time is not None and row.time > longest for row in table.rows)
+    unsure = sum(result.time > longest for result in results)
     if unsure:
-        note = f"not sure at the limit of {DEFAULT_MAX_HORIZON:,} in {unsure} of {runs} runs"
-        return SearchResult(runs=runs, note=note)
-    (point,) = table.points()
-    low, high = (max(0.0, point.time_mean + side * 1.96 * point.time_sd) for side in (-1, 1))
-    return _with_costs(point, runs, "stops early", round(point.time_mean), round(low), round(high))
-
-
-def _with_costs(
-    point: PointSummary, runs: int, note: str, horizon: int, low: int | None, high: int | None
-) -> SearchResult:
-    return SearchResult(
-        horizon=horizon,
-        low=low,
-        high=high,
-        words=point.words_mean,
-        bits=point.bits_mean,
-        round_trips=point.round_trips_mean,
-        runs=runs,
-        note=note,
-    )
+        note = f"not sure at the limit of {DEFAULT_MAX_HORIZON:,} in {unsure} of {len(results)} runs"
+        return SearchResult(runs=len(results), note=note)
+    times = np.array([result.time for result in results])
+    mean = float(times.mean())
+    low = high = None
+    if len(times) > 1:
+        spread = Z_95 * float(times.std(ddof=1))
+        low, high = round(max(0.0, mean - spread)), round(mean + spread)
+    costs = _mean_costs([(result.words, result.bits, result.round_trips) for result in results])
+    made = SearchResult(round(mean), low, high, runs=len(results), note="stops early")
+    return msgspec.structs.replace(made, **costs)
