@@ -83,13 +83,13 @@ def test_an_agent_with_few_examples_of_its_own_scores_each_of_them_once():
         pairs[candidate, example] += 1
         return candidate * example / 100
 
-    examples = [[1, 2], [3, 4, 5, 6, 7, 8, 9]]
+    examples = [[1, 2, 3], [4, 5, 6]]
     arms = ct.DatasetArms([3, 5, 7], examples, score, by_agent=True)
     result = ct.identify(arms, 1, horizon=1_000, algorithm="uniform", seed=1)
     assert max(pairs.values()) == 1
-    assert len(pairs) == result.pulls == 27
+    assert len(pairs) == result.pulls == 18
     # A candidate's value is the average over the agents of the mean on their own examples.
-    assert [estimate.mean for estimate in result.estimates] == pytest.approx([c * (1.5 + 6) / 200 for c in (3, 5, 7)])
+    assert [estimate.mean for estimate in result.estimates] == pytest.approx([c * 3.5 / 100 for c in (3, 5, 7)])
 
 
 def test_a_random_score_begins_a_second_lap_with_new_draws():
@@ -135,6 +135,11 @@ def test_an_array_of_examples_is_fine():
         ([], {"by_agent": True}, "examples is empty, but with by_agent"),
         ([[1], []], {"by_agent": True}, r"examples\[1\] is empty"),
         ([1, 2], {"by_agent": True}, r"examples\[0\] is a int, but a list"),
+        (
+            [[1, 2], [3, 4, 5]],
+            {"by_agent": True},
+            "examples has 2 examples for agent 0 and 3 for agent 1, but all agents need the same number",
+        ),
     ],
 )
 def test_bad_examples_are_named(examples, more, message):

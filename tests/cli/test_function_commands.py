@@ -47,6 +47,9 @@ def breaks(mean, rng):
 def price(mean):
     return 10 * mean
 
+def latency(mean, rng):
+    return 100 * mean + rng.standard_normal()
+
 def noted(mean, rng):
     return ct.Reward(rng.random() < mean, cost=mean, note=f"trace of {mean}")
 """
@@ -88,6 +91,48 @@ def test_a_policy_can_be_said(run, here):
     assert run(*common, "--retries", 20, "--wait", 0, "--time-limit", 20).exit_code == 0
     assert run(*common, "--failures", "zero").exit_code == 0
     assert run(*common).exit_code == 1
+
+
+@pytest.mark.parametrize(("typed", "bounds"), [("none", None), ("-100,200", (-100, 200))])
+def test_rewards_have_a_direction_and_bounds(run, here, typed, bounds):
+    common = ("identify", "--arms", "mymodule:candidates", "--pull", "mymodule:latency", *COMMON)
+    unit = ("--direction", "minimize", "--bounds", typed)
+    found = run(*common, *unit, "--json", "--checkpoint", "run.ctlog")
+    assert found.exit_code == 0, found.stderr
+    result = json.loads(found.stdout)
+    assert set(result["top"]) == {"0.2", "0.35"}
+    assert result["estimates"][0]["mean"] == pytest.approx(20, abs=2)
+    assert result["bounds"] == (None if bounds is None else list(bounds))
+    resumed = run("resume", "run.ctlog", "--pull", "mymodule:latency", "--json")
+    assert json.loads(resumed.stdout) == result
+    shown = " ".join(run("show", "run.ctlog").stdout.split())
+    assert "rewards minimize, " in shown
+    assert run(*common, *unit, "--dry-run").exit_code == 0
+
+
+def test_logged_rewards_have_a_direction_and_bounds(run, here):
+    rows = [f"{name},{base + i % 7}" for name, base in (("a", 120), ("b", 90)) for i in range(100)]
+    (here / "rewards.csv").write_text("candidate,reward\n" + "\n".join(rows))
+    common = ("-m", 1, "--agents", 2, "--horizon", 40, "--seed", 1, "--csv", "rewards.csv", "--json")
+    unit = ("--direction", "minimize", "--bounds", "0,500", "--checkpoint", "run.ctlog")
+    found = run("identify", *common, *unit)
+    assert json.loads(found.stdout)["top"] == ["b"]
+    assert run("resume", "run.ctlog", "--csv", "rewards.csv", "--json").stdout == found.stdout
+
+
+@pytest.mark.parametrize(
+    ("unit", "error"),
+    [
+        (("--direction", "min"), "--direction is 'min', but 'maximize' or 'minimize' is needed"),
+        (("--bounds", "1,0"), "--bounds is (1.0, 0.0), but the first has to be below the second"),
+        (("--bounds", "0,nan"), "--bounds is nan, but a number is needed"),
+        (("--bounds", "0"), "--bounds is '0', but LOW,HIGH or none is needed, such as 0,500"),
+    ],
+)
+def test_a_wrong_direction_or_wrong_bounds_are_named(refused, here, unit, error):
+    common = ("identify", "--arms", "mymodule:candidates", "--pull", "mymodule:latency", *COMMON)
+    assert error in refused(*common, *unit)
+    assert error in refused(*common, *unit, "--dry-run")
 
 
 def test_a_budget_with_a_price_and_a_dry_run(run, here):

@@ -26,7 +26,8 @@ class DatasetArms(CalledArms):
         candidates: the candidates to compare.
         examples: the examples to score them on.
         score: the function, plain or `async`.
-        by_agent: `examples` has one list of examples per agent, and each agent sees only its own (non-IID).
+        by_agent: `examples` has one list of examples per agent, all of the same length, and each agent sees only its
+            own (non-IID).
         replace: draw an example at random for every pull instead, for each candidate on its own.
         direction: `"maximize"`, or `"minimize"` if small rewards are better: a latency, an error, a price.
         bounds: the smallest and the largest possible reward, or None if there are none.
@@ -65,6 +66,14 @@ class DatasetArms(CalledArms):
                 "examples is empty, but with by_agent=True one list of examples per agent is needed",
                 argument="examples",
             )
+        sizes = [len(own) for own in self._examples]
+        if not replace and len(set(sizes)) > 1:
+            raise InputError(
+                f"examples has {min(sizes)} examples for agent {sizes.index(min(sizes))} and {max(sizes)} for agent "
+                f"{sizes.index(max(sizes))}, but all agents need the same number: cut the longer lists, or use "
+                "replace=True to draw examples at random",
+                argument="examples",
+            )
         self._replace = replace
         unit = Unit(direction, bounds)
         function = ExamplePull(candidates, self._examples, score, unit=unit, by_agent=by_agent, replace=replace)
@@ -73,7 +82,7 @@ class DatasetArms(CalledArms):
         self.paired, self.independent = not replace, replace
         self._used_once = not replace and not function.takes_rng
         if self._used_once:
-            self.pull_limit = max(map(len, self._examples)) * (agents or 1)
+            self.pull_limit = sum(sizes)
 
     def pull_limit_of(self, agent: int) -> int | None:
         """The number of this agent's own examples, if each is used once."""

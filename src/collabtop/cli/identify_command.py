@@ -10,7 +10,7 @@ import collabtop as ct
 from collabtop.cli import run_options as shared
 from collabtop.cli.errors import resumable
 from collabtop.cli.output import examples, print_json, print_tables
-from collabtop.cli.values import load, read_options
+from collabtop.cli.values import load, read_bounds, read_options
 
 identify_examples = examples(
     "collabtop identify --arms mymodule:candidates --pull mymodule:score -m 5 --agents 8 --horizon 200 "
@@ -18,6 +18,7 @@ identify_examples = examples(
     "collabtop identify --arms mymodule:candidates --pull mymodule:score -m 5 --agents 8 --budget 20 "
     "--cost mymodule:price --retries 3 --failures skip",
     "collabtop identify --csv rewards.csv -m 1 --agents 10 --horizon 500",
+    "collabtop identify --csv latencies.csv -m 1 --agents 10 --horizon 500 --direction minimize --bounds none",
     "collabtop identify --means means.txt -m 8 --agents 10 --horizon 30000",
     "collabtop identify --means means.csv -m 1 --agents 10 --confidence 0.99 --seed 7",
     "collabtop identify --means means.txt -m 8 --agents 10 --horizon 30000 "
@@ -62,6 +63,8 @@ def identify(
     pull: shared.PullOption = None,
     csv: _CsvOption = None,
     replay: Annotated[bool, typer.Option("--replay", help="Use each logged reward once, in order.")] = False,
+    direction: shared.DirectionOption = "maximize",
+    bounds: shared.BoundsOption = "0,1",
     agents: Annotated[int | None, typer.Option(help="Number of agents; not needed for a non-IID file.")] = None,
     horizon: Annotated[int | None, typer.Option(help="Number of pulls per agent.")] = None,
     budget: _BudgetOption = None,
@@ -86,10 +89,13 @@ def identify(
 ) -> None:
     """Find the best m candidates with a team of agents, and print them and what the run cost."""
     policy = shared.make_policy(retries, wait, time_limit, failures)
-    source, function = _source(means, arms, pull, csv, replay, agents)
+    unit: dict[str, Any] = {"direction": direction, "bounds": read_bounds(bounds)}
+    source, function = _source(means, arms, pull, csv, replay, agents, unit)
     limits: dict[str, Any] = {"agents": agents, "horizon": horizon, "budget": budget}
     limits["cost"] = None if cost is None else load("--cost", cost)
     limits |= {"algorithm": algorithm, "options": read_options(algorithm, option or [])}
+    if csv is None:  # the arms of a file have it already
+        limits |= unit
     if dry_run:
         forecast = ct.dry_run(source, m, **limits)
         print_json(forecast) if json else print_tables(forecast)
@@ -117,7 +123,13 @@ def identify(
 
 
 def _source(
-    means: Path | None, arms: str | None, pull: str | None, csv: Path | None, replay: bool, agents: int | None
+    means: Path | None,
+    arms: str | None,
+    pull: str | None,
+    csv: Path | None,
+    replay: bool,
+    agents: int | None,
+    unit: dict[str, Any],
 ) -> tuple[Any, Any]:
     """The arms, or candidates and the function that pulls them."""
     given = [name for name, value in (("--means", means), ("--arms", arms), ("--csv", csv)) if value is not None]
@@ -132,6 +144,6 @@ def _source(
         function = None if pull is None else load("--pull", pull)
         return load("--arms", arms), function
     if csv is not None:
-        return ct.read_rewards(csv, replay=replay, dealt_to=agents), None
+        return ct.read_rewards(csv, replay=replay, dealt_to=agents, **unit), None
     assert means is not None
     return ct.read_arms(means), None

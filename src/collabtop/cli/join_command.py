@@ -11,7 +11,7 @@ from collabtop.cli import run_options as shared
 from collabtop.cli.coordinate_command import AuthorityOption, CertOption, KeyOption
 from collabtop.cli.errors import resumable
 from collabtop.cli.output import examples
-from collabtop.cli.values import load
+from collabtop.cli.values import load, read_bounds
 
 join_examples = examples(
     "collabtop join coordinator.example.org:7443 --site north --arms mymodule:arms --cert north.pem",
@@ -27,6 +27,8 @@ def join(
     arms: shared.ArmsOption = None,
     pull: shared.PullOption = None,
     means: Annotated[Path | None, shared.file_option("Simulate: a file of means.")] = None,
+    direction: shared.DirectionOption = "maximize",
+    bounds: shared.BoundsOption = "0,1",
     key: KeyOption = None,
     authority: AuthorityOption = None,
     journal: Annotated[
@@ -77,6 +79,8 @@ def join(
             min_batch=min_batch,
             site_policy=None if policy is None else ct.read_site_policy(policy),
             secret=None if secret is None else read_secret(secret),
+            direction=direction,  # type: ignore[arg-type]  # checked with the arms
+            bounds=read_bounds(bounds),
             run=run,
             give_up=give_up,
             keepalive=keepalive,

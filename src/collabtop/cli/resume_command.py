@@ -46,7 +46,9 @@ def resume(
     if csv is not None:
         from collabtop.runs.checkpoint import read_header
 
-        given["arms"] = ct.read_rewards(csv, replay=replay, dealt_to=read_header(checkpoint).agents)
+        header = read_header(checkpoint)
+        unit: dict[str, Any] = {"direction": header.direction, "bounds": header.bounds}
+        given["arms"] = ct.read_rewards(csv, replay=replay, dealt_to=header.agents, **unit)
     if pull is not None:
         given |= {"pull": load("--pull", pull), "policy": shared.make_policy(retries, wait, time_limit, failures)}
     with resumable(), shared.notice_if_finished(checkpoint):

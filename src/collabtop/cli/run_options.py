@@ -39,7 +39,11 @@ def object_option(help: str) -> Any:
 
 
 ArmsOption = Annotated[str | None, object_option("Your candidates (with --pull), or your own arms.")]
-PullOption = Annotated[str | None, object_option("Your function pull(candidate, rng); returns a reward in [0, 1].")]
+PullOption = Annotated[str | None, object_option("Your function pull(candidate, rng); returns a reward.")]
+DirectionOption = Annotated[str, typer.Option(help="maximize, or minimize if small rewards are better.")]
+BoundsOption = Annotated[
+    str, typer.Option(metavar="LOW,HIGH", help="The smallest and the largest possible reward, or none.")
+]
 TeamOption = Annotated[
     TeamName, typer.Option(help="Run the agents one after the other, in parallel threads, or on a Ray cluster.")
 ]
@@ -51,7 +55,8 @@ Retries = Annotated[int, typer.Option(help="How often a failed pull is tried aga
 Wait = Annotated[float, typer.Option(help="Seconds before the first retry; doubled for each later one.")]
 TimeLimit = Annotated[float | None, typer.Option(help="The most seconds a pull may take.")]
 FailuresOption = Annotated[
-    FailureName, typer.Option(help="What to do with a pull that still fails: stop the run, count it as 0, or skip it.")
+    FailureName,
+    typer.Option(help="What to do with a pull that still fails: stop the run, count the worst reward, or skip it."),
 ]
 ProgressOption = Annotated[
     bool | None,

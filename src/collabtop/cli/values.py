@@ -55,6 +55,21 @@ def _flag(name: str, text: str) -> bool:
     return _FLAGS[text.lower()]
 
 
+def read_bounds(text: str) -> tuple[float, float] | None:
+    """Read the bounds of rewards: LOW,HIGH or none.
+
+    >>> read_bounds("0,500"), read_bounds("none")
+    ((0.0, 500.0), None)
+    """
+    if text.lower() == "none":
+        return None
+    try:
+        low, high = (float(number) for number in text.split(","))
+    except ValueError:
+        raise InputError(f"--bounds is {text!r}, but LOW,HIGH or none is needed, such as 0,500") from None
+    return low, high
+
+
 def load(option: str, text: str) -> Any:
     """The object that MODULE:NAME names; modules in the current folder are found.
 

@@ -10,6 +10,7 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.arms import Arms
 from collabtop.arms.function import as_candidates, candidate_label
 from collabtop.arms.stand_ins import NoiselessArms, UnpullableArms
+from collabtop.arms.unit import Bounds, Direction, Unit
 from collabtop.problem import Problem
 from collabtop.runs.budget import Cost, costs_of, worst_case
 from collabtop.runs.identification import identify
@@ -94,6 +95,8 @@ def dry_run(
     horizon: int | None = None,
     budget: float | None = None,
     cost: Cost | None = None,
+    direction: Direction = "maximize",
+    bounds: Bounds = (0.0, 1.0),
     algorithm: str | Algorithm = "auto",
     options: dict[str, Any] | None = None,
     seed: int = 0,
@@ -108,7 +111,8 @@ def dry_run(
     >>> forecast.horizon, forecast.fewest, forecast.most, forecast.most_cost
     (500, 125, 375, 1000.0)
     """
-    arms = arms if isinstance(arms, Arms) else _Candidates(as_candidates(arms))
+    if not isinstance(arms, Arms):
+        arms, direction, bounds = _Candidates(as_candidates(arms), Unit(direction, bounds)), "maximize", (0.0, 1.0)
     spec = make_spec(
         arms,
         m,
@@ -116,6 +120,8 @@ def dry_run(
         horizon=horizon,
         budget=budget,
         cost=None if budget is None else cost,
+        direction=direction,
+        bounds=bounds,
         algorithm=algorithm,
         options=options,
         seed=seed,
@@ -159,7 +165,7 @@ def _rounds(result: Result) -> tuple[ForecastRound, ...]:
 class _Candidates(UnpullableArms):
     """A list of candidates without a function to pull them; a function for the cost may look at them."""
 
-    def __init__(self, candidates: list[Any]) -> None:
-        self.candidates = candidates
+    def __init__(self, candidates: list[Any], unit: Unit) -> None:
+        self.candidates, self.unit = candidates, unit
         labels = [candidate_label(candidate, index) for index, candidate in enumerate(candidates)]
         super().__init__(len(candidates), labels=labels)

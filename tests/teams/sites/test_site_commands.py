@@ -62,6 +62,9 @@ def run_file(tmp_path):
         (GOOD + "answer_within = 0", "answer_within is 0.0, but a positive number of seconds is needed"),
         (GOOD + "keepalive = nan", "keepalive is nan, but a positive number of seconds is needed"),
         (GOOD + "wait = true", "Expected `float"),
+        (GOOD + 'direction = "min"', "Invalid enum value 'min'"),
+        (GOOD + "bounds = [1, 0]", "bounds is (1.0, 0.0), but the first has to be below the second"),
+        (GOOD + 'bounds = "all"', "Invalid enum value 'all'"),
     ],
 )
 def test_a_run_file_is_read_strictly(run_file, text, error):
@@ -84,6 +87,13 @@ def test_heterogeneous_arms_differ_between_sites(run_file):
     assert read_run(run_file(GOOD + "heterogeneous = true")).remote_arms(3).agents == 3
 
 
+def test_a_run_file_has_a_unit(run_file):
+    assert read_run(run_file(GOOD)).remote_arms(3).unit.is_default
+    unit = read_run(run_file(GOOD + 'direction = "minimize"\nbounds = [0, 500]')).remote_arms(3).unit
+    assert (unit.direction, unit.bounds) == ("minimize", (0, 500))
+    assert not read_run(run_file(GOOD + 'bounds = "none"')).remote_arms(3).unit.bounded
+
+
 def test_wrong_input_is_one_line_and_code_2(run_file, certs, tmp_path):
     good = run_file(GOOD)
     cert, means = certs / "coordinator.pem", tmp_path / "means.txt"
@@ -99,6 +109,8 @@ def test_wrong_input_is_one_line_and_code_2(run_file, certs, tmp_path):
         run("join", "localhost:1", "--site", "x", "--cert", good, "--means", means)
     )
     assert "--min-batch is 0" in line_of(run(*join, "--means", means, "--min-batch", 0))
+    assert "--direction only applies" in line_of(run(*join, "--means", means, "--direction", "minimize"))
+    assert "--bounds is 'wide', but LOW,HIGH or none" in line_of(run(*join, "--means", means, "--bounds", "wide"))
     assert "days is 0" in line_of(run("certs", tmp_path / "new", "north", "--days", 0))
     assert "site is '-'" in line_of(run("certs", tmp_path / "new", "--", "-"))
 

@@ -11,6 +11,7 @@ import msgspec
 from collabtop.arms import Arms, PullPolicy
 from collabtop.arms.event_loop import EventLoopThread
 from collabtop.arms.function import Pull, as_arms
+from collabtop.arms.unit import Bounds, Direction
 from collabtop.errors import FileError, InputError, reason
 from collabtop.teams.sites.audit import Audit
 from collabtop.teams.sites.frames import check_run_id
@@ -46,6 +47,8 @@ def join(
     authority: str | PathLike[str] | None = None,
     pull: Pull | None = None,
     policy: PullPolicy | None = None,
+    direction: Direction = "maximize",
+    bounds: Bounds = (0.0, 1.0),
     journal: str | PathLike[str] | None = None,
     audit: str | PathLike[str] | None = None,
     min_batch: int = 2,
@@ -68,6 +71,8 @@ def join(
             `cert`.
         pull: a function that tries a candidate once, as in `identify`.
         policy: what happens to pulls that fail.
+        direction: with `pull`: `"maximize"`, or `"minimize"` if small rewards are better; the same as in the run.
+        bounds: with `pull`: the smallest and the largest possible reward, or None; the same as in the run.
         journal: a folder for rewards and answers, from which a site that was killed continues.
         audit: a file to which every message is written in readable form before it is sent.
         min_batch: send nothing that depends on a batch of fewer pulls; 2 means that a single reward is never sent, 1
@@ -102,7 +107,7 @@ def join(
     if site_policy is not None:
         site_policy.check_coordinator(host)
         min_batch = max(min_batch, site_policy.min_batch)
-    source = _checked_arms(as_arms(arms, pull, policy), min_batch)
+    source = _checked_arms(as_arms(arms, pull, policy, direction=direction, bounds=bounds), min_batch)
     paths = file_paths(cert, key, authority)
     name = certified_name(paths.read(), site, cert)
     budget = _open_budget(site_policy, journal)
