@@ -36,7 +36,7 @@ def rows() -> list[str]:
     alone: dict[str, Any] = {"agents": 1, "horizon": HORIZON * AGENTS}
     lines = []
     for m in (1, 8):
-        lines += [row(name, same, m, "same for all", **team) for name in _SAME]
+        lines += [row(name, same, m, "same for all", **team) for name in (*_SAME, *(_BEST_ARM if m == 1 else ()))]
         lines += [row(name, groups, m, "differ", **team) for name in _DIFFERENT]
     lines += [row(name, same, 1, "one agent", **alone) for name in ("sar", "nsar", "sequential-halving")]
     sure = {"confidence": 0.95}
@@ -47,6 +47,7 @@ def rows() -> list[str]:
 
 
 _SAME = "frugal-top", "paired-top", "collab-top-iid", "kzz-balanced", "kzz", "batched-sar"
+_BEST_ARM = "tzz", "hkk"
 _DIFFERENT = "frugal-top-noniid", "collab-top-noniid", "uniform"
 
 

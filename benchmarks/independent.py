@@ -33,7 +33,7 @@ from collabtop.algorithms.registry import make_algorithm
 LEVEL = 0.01
 HETEROGENEOUS = ("uniform", "collab-top-noniid", "collab-top-noniid full", "frugal-top-noniid")
 ONE_AGENT = ("sar", "nsar", "sequential-halving")
-BEST_ARM = ("sequential-halving",)
+BEST_ARM = ("sequential-halving", "hkk", "tzz")
 OPTIONS: dict[str, dict[str, Any]] = {"full": {"schedule": "full"}, "frugal-top-noniid": {"coarseness": 0.0}}
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collabtop.algorithms.confident_top import ConfidentTopNonIID as ConfidentTopNonIID
     from collabtop.algorithms.frugal_top import FrugalTop as FrugalTop
     from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID as FrugalTopNonIID
+    from collabtop.algorithms.hkk import HKK as HKK
     from collabtop.algorithms.kl_lucb import KLLUCB as KLLUCB
     from collabtop.algorithms.kzz import KZZ as KZZ
     from collabtop.algorithms.nsar import NSAR as NSAR
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collabtop.algorithms.sequential_halving import SequentialHalving as SequentialHalving
     from collabtop.algorithms.shared.frugal_bound import frugal_error_bound as frugal_error_bound
     from collabtop.algorithms.shared.frugal_bound import frugal_noniid_error_bound as frugal_noniid_error_bound
+    from collabtop.algorithms.tzz import TZZ as TZZ
     from collabtop.algorithms.uniform import Uniform as Uniform
     from collabtop.arms.base import Arms as Arms
     from collabtop.arms.calls import batch as batch
@@ -113,6 +115,7 @@ _MODULE_OF = {
     "FrugalTop": "algorithms.frugal_top",
     "FrugalTopNonIID": "algorithms.frugal_top_noniid",
     "FunctionArms": "arms.function",
+    "HKK": "algorithms.hkk",
     "HeterogeneousArms": "arms.simulated",
     "HorizonError": "errors",
     "InputError": "errors",
@@ -143,6 +146,7 @@ _MODULE_OF = {
     "Study": "studies.grid",
     "StudyError": "errors",
     "StudyTable": "studies.table",
+    "TZZ": "algorithms.tzz",
     "Team": "coordination.team",
     "ThreadsTeam": "teams.threads",
     "Totals": "runlog.totals",

@@ -35,6 +35,9 @@ TAGS = {
     "collabtop.protocol.messages.TimeUsed": "TimeUsed",
     "collabtop.protocol.messages.Values": "Values",
     "collabtop.protocol.messages.Window": "Window",
+    # messages of agent extensions
+    "collabtop.algorithms.shared.local_best.Best": "local-best.Best",
+    "collabtop.algorithms.shared.local_best.FindBest": "local-best.FindBest",
     # records of logs and journals
     "collabtop.runlog.format.AgentStatus": "AgentStatus",
     "collabtop.runlog.format.Exchange": "Exchange",

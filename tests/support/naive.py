@@ -249,6 +249,61 @@ def batched_sar(table: Table, m: int, horizon: int, rng: np.random.Generator, ro
     return run.accepted
 
 
+def best_by_halving(arms: list[int], sizes: list[int], time: int, table: Table, rng: np.random.Generator) -> int:
+    """Stages that take equal time; `sizes` are those of the largest hand. Arms are in random order, the first stays."""
+    run, rounds = Run(table, 1, rng), len(sizes) - 1
+    for size, after in pairwise(sizes):
+        for arm in arms:
+            run.pull(arm, time // (size * rounds))
+        arms = sorted(arms, key=lambda arm: run.successes[arm], reverse=True)[:after]
+        arms.sort(key=lambda arm: rng.random())
+    return arms[0]
+
+
+def down_to_one(hand: int) -> list[int]:
+    sizes = [hand]
+    while sizes[-1] > 1:
+        sizes.append(math.ceil(sizes[-1] / 2))
+    return sizes
+
+
+def hkk(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+    n, agents = len(table), len(table[0])
+    part, half = min(n, math.ceil(6 * n / math.sqrt(agents))), horizon // 2
+    named: dict[int, list[float]] = {}
+    for _ in range(agents):
+        arms = [int(arm) for arm in rng.permutation(n)[:part]]
+        arm = best_by_halving(arms, down_to_one(part), half, table, rng)
+        named.setdefault(arm, []).append(rng.binomial(horizon - half, table[arm][0]) / (horizon - half))
+    often = [arm for arm, means in named.items() if len(means) ** 2 > agents] or list(named)
+    return {max(often, key=lambda arm: (round(sum(named[arm]) / len(named[arm]), 9), rng.random()))}
+
+
+def tzz(table: Table, m: int, horizon: int, rng: np.random.Generator, rounds: int = 3) -> set[int]:
+    n, agents = len(table), len(table[0])
+    half = horizon // 2
+    fresh = (horizon - half) // rounds
+    dealt = [int(arm) for arm in rng.permutation(n)]
+    hands = [dealt[agent::agents] for agent in range(agents) if dealt[agent::agents]]
+    sizes = down_to_one(len(hands[0]))
+    testers = [best_by_halving(hand, sizes, half, table, rng) for hand in hands]
+    successes, pulls = dict.fromkeys(testers, 0), dict.fromkeys(testers, 0)
+    for _ in range(rounds):
+        for arm in testers:
+            successes[arm] += int(rng.binomial(fresh, table[arm][0]))
+            pulls[arm] += fresh
+        mean = {arm: successes[arm] / pulls[arm] for arm in successes}
+        radius = {arm: math.sqrt(math.log(200 * agents * rounds) / 2 / pulls[arm]) for arm in pulls}
+        lowest = max(mean[arm] - radius[arm] for arm in mean)
+        successes = {arm: count for arm, count in successes.items() if mean[arm] + radius[arm] >= lowest}
+        pulls = {arm: pulls[arm] for arm in successes}
+        if len(successes) == 1:
+            break
+        order = [int(arm) for arm in rng.permutation(list(successes))]
+        testers = [order[agent % len(order)] for agent in range(agents)]
+    return {max(successes, key=lambda arm: (round(successes[arm] / pulls[arm], 9), rng.random()))}
+
+
 # -- frugal-top
 
 
@@ -418,6 +473,8 @@ ALGORITHMS: dict[str, Callable[[Table, int, int, np.random.Generator], set[int]]
     "sequential-halving": sequential_halving,
     "nsar": nsar,
     "batched-sar": batched_sar,
+    "hkk": hkk,
+    "tzz": tzz,
     "frugal-top": frugal_top,
     "frugal-top-noniid": frugal_top_noniid,
 }

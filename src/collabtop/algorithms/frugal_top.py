@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import pull_balanced
-from collabtop.algorithms.shared.batched_runs import BatchedRuns
+from collabtop.algorithms.shared.batched_runs import BatchedRuns, deal_hands, prune_hands
 from collabtop.algorithms.shared.elimination import eliminate
 from collabtop.algorithms.shared.frugal_bound import frugal_error_bound, frugal_round_trips_bound, frugal_words_bound
 from collabtop.algorithms.shared.frugal_plan import FrugalPlan, frugal_plan, smallest_frugal_horizon
@@ -132,17 +132,7 @@ def prune(coordinator: Coordinator, n: int, plan: FrugalPlan, rng: np.random.Gen
 
 def prune_batch(batch: BatchedRuns, agents: int, plan: FrugalPlan) -> None:
     """Prune the hands of many runs at once, as `Agent` does: hands are in random order, the first of equals stays."""
-    runs, n = batch.live.shape
-    missing = -n % agents  # the last hands have one arm fewer; an arm that does not exist takes its place
-    dealt = np.pad(batch.rng.permuted(batch.live, axis=1), ((0, 0), (0, missing)), constant_values=n)
-    hands = dealt.reshape(runs, -1, agents).transpose(0, 2, 1).reshape(runs * agents, -1)
-    means = np.append(batch.means, 0.0)
-    sums, pulls_before = np.zeros_like(hands), 0
-    for size, pulls in zip([*plan.local_sizes[1:], 0], [*plan.local_pulls, plan.shared_pulls[0]], strict=True):
-        sums = sums + batch.rng.binomial(pulls - pulls_before, means[hands])
-        pulls_before, width = pulls, hands.shape[1]
-        if 0 < size < width:
-            keys = (sums + (hands < n)) * width - np.arange(width)  # no two are equal
-            best = keys >= np.partition(keys, width - size, axis=1)[:, width - size, np.newaxis]
-            hands, sums = hands[best].reshape(-1, size), sums[best].reshape(-1, size)
+    runs, hands = len(batch.live), deal_hands(batch.live, agents, batch.rng)
+    sizes, pulls = [*plan.local_sizes[1:], 0], [*plan.local_pulls, plan.shared_pulls[0]]
+    hands, sums = prune_hands(hands, batch.means, sizes, pulls, batch.rng)
     batch.live, batch.sums = hands.reshape(runs, -1), sums.reshape(runs, -1).astype(np.float64)

@@ -13,12 +13,14 @@ from collabtop.algorithms.collab_top_noniid import CollabTopNonIID
 from collabtop.algorithms.confident_top import ConfidentTop, ConfidentTopNonIID
 from collabtop.algorithms.frugal_top import FrugalTop
 from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID
+from collabtop.algorithms.hkk import HKK
 from collabtop.algorithms.kl_lucb import KLLUCB
 from collabtop.algorithms.kzz import KZZ
 from collabtop.algorithms.nsar import NSAR
 from collabtop.algorithms.paired_top import PairedTop
 from collabtop.algorithms.sar import SAR
 from collabtop.algorithms.sequential_halving import SequentialHalving
+from collabtop.algorithms.tzz import TZZ
 from collabtop.algorithms.uniform import Uniform
 from collabtop.errors import InputError, UnknownAlgorithmError
 
@@ -33,6 +35,8 @@ _catalogue: dict[str, Callable[..., Algorithm]] = {
     "kzz": KZZ,
     "kzz-balanced": partial(KZZ, balanced=True),
     "batched-sar": BatchedSAR,
+    "tzz": TZZ,
+    "hkk": HKK,
     "uniform": Uniform,
     "sar": SAR,
     "nsar": NSAR,

@@ -37,10 +37,7 @@ class SequentialHalving(Algorithm):
     def check(self, problem: Problem) -> None:
         """Raise `SettingError` unless there is one agent and m = 1."""
         one_agent_only(self, problem)
-        if problem.m != 1:
-            raise SettingError(
-                f"m is {problem.m}, but sequential-halving finds the best arm only (m = 1)", argument="m"
-            )
+        best_arm_only(self, problem)
 
     def smallest_horizon(self, problem: Problem) -> int:
         """One pull per arm in every round."""
@@ -99,3 +96,9 @@ def _sizes(problem: Problem) -> list[int]:
     while len(sizes) < problem.rounds:
         sizes.append(sizes[-1] - sizes[-1] // 2)
     return sizes
+
+
+def best_arm_only(algorithm: Algorithm, problem: Problem) -> None:
+    """Raise `SettingError` unless m = 1."""
+    if problem.m != 1:
+        raise SettingError(f"m is {problem.m}, but {algorithm.name} finds the best arm only (m = 1)", argument="m")

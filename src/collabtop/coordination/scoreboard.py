@@ -163,10 +163,14 @@ class Scoreboard:
         """Reject these arms."""
         self._settle(arms, REJECTED, round, phase)
 
-    def accept_unseen(self, arms: Ints, means: Reals, phase: str) -> None:
-        """Accept arms that an agent accepted in an earlier round, with the means that it handed over."""
+    def note_means(self, arms: Ints, means: Reals) -> None:
+        """Note the means of arms that agents have also pulled for purposes of their own, unknown to the coordinator."""
         self._sums[arms] = means
         self._pulls[arms] = _UNKNOWN
+
+    def accept_unseen(self, arms: Ints, means: Reals, phase: str) -> None:
+        """Accept arms that an agent accepted in an earlier round, with the means that it handed over."""
+        self.note_means(arms, means)
         self._settle(arms, ACCEPTED, _UNKNOWN, phase)
 
     def leave_open(self, arms: Ints) -> None:

@@ -20,11 +20,13 @@ from collabtop.algorithms.collab_top_noniid import CollabTopNonIID
 from collabtop.algorithms.confident_top import ConfidentTop, ConfidentTopNonIID
 from collabtop.algorithms.frugal_top import FrugalTop
 from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID
+from collabtop.algorithms.hkk import HKK
 from collabtop.algorithms.kzz import KZZ
 from collabtop.algorithms.nsar import NSAR
 from collabtop.algorithms.registry import make_algorithm
 from collabtop.algorithms.sar import SAR
 from collabtop.algorithms.sequential_halving import SequentialHalving
+from collabtop.algorithms.tzz import TZZ
 from collabtop.algorithms.uniform import Uniform
 from collabtop.arms import BernoulliArms, HeterogeneousArms, SimulatedArms
 from collabtop.datasets import equal_gaps
@@ -285,7 +287,17 @@ def _named(algorithms: Sequence[str | Algorithm], arms: SimulatedArms, problem: 
 
 
 def _all_that_fit(arms: SimulatedArms, problem: Problem, error: float) -> list[Algorithm]:
-    iid = [FrugalTop(), CollabTopIID(), CollabTopIID("full"), KZZ(), KZZ(balanced=True), BatchedSAR(), Uniform()]
+    iid = [
+        FrugalTop(),
+        CollabTopIID(),
+        CollabTopIID("full"),
+        KZZ(),
+        KZZ(balanced=True),
+        BatchedSAR(),
+        TZZ(),
+        HKK(),
+        Uniform(),
+    ]
     mixed = [FrugalTopNonIID(), CollabTopNonIID(), CollabTopNonIID("full"), Uniform()]
     confident = ConfidentTop(1 - error) if arms.iid else ConfidentTopNonIID(1 - error)
     alone = [SAR(), NSAR(), SequentialHalving()] if arms.iid else []

@@ -14,6 +14,7 @@ from collabtop.protocol import hashing, sampling, shuffling
 from collabtop.protocol import messages as msg
 from collabtop.protocol.extension import AgentExtension, extension_of
 from collabtop.protocol.messages import Ints, Message, Reals, Reply, Request
+from collabtop.protocol.pruning import prune
 from collabtop.protocol.rounding import NoiseGauge, coarse_means
 from collabtop.protocol.setup import Setup
 from collabtop.protocol.ties import perturbed
@@ -239,15 +240,8 @@ class Agent:
     def _prune(self, message: msg.Prune) -> msg.Hand:
         # The hand comes from a shuffle in random order, so a stable sort breaks ties at random.
         hand = shuffling.hand(message.seed, self._problem.n, self._problem.agents, self.number)
-        sums, pulls_before = np.zeros(len(hand)), 0
-        for size, pulls in zip(message.sizes.tolist(), message.pulls.tolist(), strict=True):
-            if pulls > pulls_before:
-                sums += self._draw(hand, np.array([pulls - pulls_before]), pulls_before)
-            pulls_before = pulls
-            if size < len(hand):
-                best = np.sort((-sums).argsort(kind="stable")[:size])
-                hand, sums = hand[best], sums[best]
-        return msg.Hand(hand, sums / pulls_before, _NO_ARMS, _NO_REALS)
+        hand, sums = prune(hand, message.sizes.tolist(), message.pulls.tolist(), self._draw)
+        return msg.Hand(hand, sums / message.pulls[-1], _NO_ARMS, _NO_REALS)
 
     def _hand_over(self, message: msg.HandOver) -> msg.Hand:
         accepted = [arms for arms, _ in self._accepted]

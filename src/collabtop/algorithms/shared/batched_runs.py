@@ -1,5 +1,7 @@
 """Many independent runs at once, as arrays with one row per run: what simulations of errors are made of."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from collabtop.problem import Problem
@@ -140,3 +142,39 @@ def nearest_to_border(ranked: Reals, below: Ints, keep: int) -> Ints:
         too_far = (left > right) & (first < last)  # the first value is farther away than the one after the last
         first, last = np.where(too_far, middle + 1, first), np.where(too_far, last, np.minimum(last, middle))
     return first
+
+
+def deal_hands(arms: Ints, agents: int, rng: np.random.Generator) -> Ints:
+    """Deal the arms of each run, a row each, to the agents at random: one row per run and agent.
+
+    The last hands of a run may have one arm fewer; n, an arm that does not exist, takes its place.
+
+    >>> deal_hands(np.array([[0, 1, 2]]), agents=2, rng=np.random.default_rng(1)).shape
+    (2, 2)
+    """
+    runs, n = arms.shape
+    dealt = np.pad(rng.permuted(arms, axis=1), ((0, 0), (0, -n % agents)), constant_values=n)
+    return dealt.reshape(runs, -1, agents).transpose(0, 2, 1).reshape(runs * agents, -1)
+
+
+def prune_hands(
+    hands: Ints, means: Reals, sizes: Sequence[int], pulls: Sequence[int], rng: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """Prune many hands at once, as `protocol.pruning.prune` does one: the arms left, and their successes.
+
+    A hand is a row. A size of 0 keeps all.
+
+    >>> prune_hands(np.array([[0, 1], [2, 1]]), np.array([1.0, 0.5, 0.0]), [1], [60], np.random.default_rng(1))[0]
+    array([[0],
+           [1]])
+    """
+    n, means = len(means), np.append(means, 0.0)
+    sums, before = np.zeros_like(hands), 0
+    for size, total in zip(sizes, pulls, strict=True):
+        sums = sums + rng.binomial(total - before, means[hands])
+        before, width = total, hands.shape[1]
+        if 0 < size < width:
+            keys = (sums + (hands < n)) * width - np.arange(width)  # no two are equal
+            best = keys >= np.partition(keys, width - size, axis=1)[:, width - size, np.newaxis]
+            hands, sums = hands[best].reshape(-1, size), sums[best].reshape(-1, size)
+    return hands, sums
