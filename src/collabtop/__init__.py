@@ -73,7 +73,11 @@ if TYPE_CHECKING:
     from collabtop.runlog.log_repair import RepairReport as RepairReport
     from collabtop.runlog.log_repair import repair as repair
     from collabtop.runlog.totals import Totals as Totals
+    from collabtop.runs.handle import Run as Run
     from collabtop.runs.identification import identify as identify
+    from collabtop.runs.identification import start as start
+    from collabtop.runs.peeking import peek as peek
+    from collabtop.runs.progress import Progress as Progress
     from collabtop.runs.result import Result as Result
     from collabtop.runs.resumption import resume as resume
     from collabtop.studies.grid import Study as Study
@@ -127,6 +131,7 @@ _MODULE_OF = {
     "PairedTop": "algorithms.paired_top",
     "Plan": "planning.planner",
     "Problem": "problem",
+    "Progress": "runs.progress",
     "ProtocolError": "errors",
     "PullError": "errors",
     "PullPolicy": "arms.policy",
@@ -135,6 +140,7 @@ _MODULE_OF = {
     "RepairReport": "runlog.log_repair",
     "Result": "runs.result",
     "Reward": "arms.reward",
+    "Run": "runs.handle",
     "SAR": "algorithms.sar",
     "Scoreboard": "coordination.scoreboard",
     "SequentialHalving": "algorithms.sequential_halving",
@@ -166,6 +172,7 @@ _MODULE_OF = {
     "join": "teams.sites.site",
     "make_algorithm": "algorithms.registry",
     "make_certificates": "teams.sites.certificates",
+    "peek": "runs.peeking",
     "plan": "planning.planner",
     "read_arms": "arms.files",
     "read_rewards": "arms.logged",
@@ -177,6 +184,7 @@ _MODULE_OF = {
     "resume": "runs.resumption",
     "revoke_certificates": "teams.sites.revocation",
     "speedup": "problem",
+    "start": "runs.identification",
 }
 """Every public name with the module that defines it, imported when the name is first used."""
 

@@ -40,6 +40,35 @@ class PullsMade(Event, frozen=True, tag="PullsMade"):
     recalled: bool
 
 
+class Score(msgspec.Struct, frozen=True):
+    """What pulls of one candidate by one agent gave."""
+
+    candidate: str
+    """The label of the candidate (its number, if it has none)."""
+    arm: int
+    """The number of the candidate."""
+    pulls: int
+    """How many pulls: 1, unless pulls are fast."""
+    reward: float | None
+    """Their mean reward; None if all of them failed."""
+    estimate: float | None
+    """The mean of all rewards of the candidate so far."""
+    cost: float | None
+    """What these pulls cost; None for a run without a budget."""
+
+
+class Scored(Event, frozen=True, tag="Scored"):
+    """Rewards arrived: one score per candidate. Fast pulls of an agent are reported together.
+
+    Not reported for pulls at remote sites, whose rewards stay there.
+    """
+
+    agent: int
+    scores: tuple[Score, ...]
+    recalled: bool
+    """Whether the rewards were in the checkpoint already."""
+
+
 class PullFailed(Event, frozen=True, tag="PullFailed"):
     """An attempt at a pull failed."""
 
@@ -85,13 +114,15 @@ class SiteChanged(Event, frozen=True, tag="SiteChanged"):
 
 
 class RunEnded(Event, frozen=True, tag="RunEnded"):
-    """The answer is known."""
+    """The run is over."""
 
     top: tuple[int, ...]
     """The numbers of the best m arms, best first."""
     time: int
     pulls: int
     words: int
+    complete: bool = True
+    """False if the run was stopped before its end, so that `top` is the best answer known by then."""
 
 
 OnEvent = Callable[[Event], None]

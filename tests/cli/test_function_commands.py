@@ -297,6 +297,9 @@ def test_ctrl_c_says_that_the_same_command_goes_on_and_it_does(run, here):
         assert process.wait(10) == 130
         assert time.monotonic() - began < 2
         assert process.stderr.read() == "error: interrupted: run the same command again to continue\n"
+        so_far = json.loads(process.stdout.read())
+    assert not so_far["complete"]
+    assert so_far["pulls"] > 0
     assert json.loads(run(*command).stdout) == json.loads(expected().to_json())
 
 
@@ -310,3 +313,28 @@ def test_show_prints_the_cost_of_a_run_and_the_notes_of_a_candidate(run, refused
     notes = json.loads(run("show", "run.ctlog", "--notes", "0.5", "--json").stdout)
     assert {(note["note"], note["cost"]) for note in notes} == {("trace of 0.5", 0.5)}
     assert "0.7', but the label of a candidate is needed" in refused("show", "run.ctlog", "--notes", "0.7")
+
+
+def test_a_timeout_prints_the_best_answer_so_far(run, here):
+    command = [
+        "identify",
+        "--arms",
+        "mymodule:candidates",
+        "--pull",
+        "mymodule:slow",
+        *map(str, COMMON),
+        "--name",
+        "trial",
+    ]
+    result = json.loads(run(*command, "--timeout", "0.1", "--checkpoint", "run.ctlog", "--json").stdout)
+    assert not result["complete"]
+    assert len(result["top"]) == 2
+    shown = run("show", "run.ctlog").stdout
+    assert "trial" in shown
+    assert "not yet, the best so far: " in shown
+    assert "warning: not complete: " in shown
+
+
+def test_a_timeout_of_0_is_refused(refused, here):
+    line = refused("identify", "--arms", "mymodule:candidates", "--pull", "mymodule:score", *COMMON, "--timeout", "0")
+    assert line == "--timeout is 0.0, but a positive number of seconds is needed"

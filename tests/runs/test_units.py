@@ -3,7 +3,6 @@
 import pytest
 
 import collabtop as ct
-from collabtop.display.log_table import summarize
 from collabtop.runlog.file import read_log
 from collabtop.runlog.format import Rewards
 
@@ -55,7 +54,7 @@ def test_a_checkpoint_remembers_the_unit(tmp_path, bounds):
     path = tmp_path / "run.ctlog"
     result = run(bounds, checkpoint=path)
     assert ct.resume(path, pull=latency) == result == run(bounds, checkpoint=path)
-    assert summarize(path).means == pytest.approx(list(SERVERS.values()), abs=5)
+    assert ct.peek(path).observed.means == pytest.approx(list(SERVERS.values()), abs=5)
 
 
 @pytest.mark.parametrize(

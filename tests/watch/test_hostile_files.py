@@ -15,7 +15,8 @@ import pytest
 
 import collabtop as ct
 from collabtop.runlog.format import FRAME, MAGIC, Header
-from collabtop.watch import log_follower, replay, watched_runs
+from collabtop.runs import replay
+from collabtop.watch import log_follower, watched_runs
 from collabtop.watch.baselines import baseline_of
 from collabtop.watch.log_follower import LogFollower
 from collabtop.watch.watched_runs import Runs

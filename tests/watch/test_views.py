@@ -84,7 +84,7 @@ def test_downloads_contain_the_result(tmp_path):
     run.update(replay=True)
     assert json.loads(as_json(run)) == json.loads(result.to_json())
     lines = as_csv(run).splitlines()
-    assert lines[0] == "rank,arm,label,verdict,round,phase,mean,low,high,pulls,failed"
+    assert lines[0] == "rank,arm,label,verdict,round,phase,mean,low,high,pulls,failed,settled"
     assert lines[1].startswith("1,0,'=1+1,accepted,")
     assert len(lines) == 4
 

@@ -3,7 +3,7 @@
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -96,12 +96,15 @@ class OneLineErrors(TyperGroup):
 
 
 @contextmanager
-def resumable() -> Iterator[None]:
-    """Print at Ctrl-C that the same command continues the work."""
+def resumable(show: Callable[[Any], None] | None = None, *, logged: bool = True) -> Iterator[None]:
+    """At Ctrl-C, `show` the result so far if there is one and, if the work is `logged`, print how to continue it."""
     try:
         yield
-    except KeyboardInterrupt:
-        _end("interrupted: run the same command again to continue", INTERRUPTED)
+    except KeyboardInterrupt as interrupt:
+        known = getattr(interrupt, "partial", None)
+        if show is not None and known is not None:
+            show(known)
+        _end(f"interrupted{': run the same command again to continue' if logged else ''}", INTERRUPTED)
 
 
 def _location(cause: BaseException | None) -> str:

@@ -77,7 +77,9 @@ def identify(
     seed: _SeedOption = None,
     team: shared.TeamOption = shared.TeamName.local,
     address: shared.AddressOption = None,
+    timeout: shared.Timeout = None,
     checkpoint: _CheckpointOption = None,
+    name: Annotated[str | None, typer.Option(help="A name for the run, shown in results and logs.")] = None,
     retries: shared.Retries = 0,
     wait: shared.Wait = 0.5,
     time_limit: shared.TimeLimit = None,
@@ -100,8 +102,9 @@ def identify(
         forecast = ct.dry_run(source, m, **limits)
         print_json(forecast) if json else print_tables(forecast)
         return
+    show = shared.result_printer(json=json)
     with (
-        resumable() if checkpoint else nullcontext(),
+        resumable(show, logged=checkpoint is not None),
         shared.notice_if_finished(checkpoint) if checkpoint else nullcontext(),
     ):
         result = ct.identify(
@@ -115,11 +118,13 @@ def identify(
             policy=policy if function is not None else None,
             seed=seed,
             team=shared.make_team(team, address),
+            timeout=timeout,
             checkpoint=checkpoint,
+            name=name,
             progress=shared.wants_progress(progress),
             watch=watch,
         )
-    print_json(result.to_dict()) if json else print_tables(result)
+    show(result)
 
 
 def _source(

@@ -8,7 +8,7 @@ import typer
 import collabtop as ct
 from collabtop.cli import run_options as shared
 from collabtop.cli.errors import resumable
-from collabtop.cli.output import examples, print_json, print_tables
+from collabtop.cli.output import examples
 from collabtop.cli.values import load
 
 resume_examples = examples(
@@ -28,6 +28,7 @@ def resume(
     replay: Annotated[bool, typer.Option("--replay", help="With --csv: use each reward once, in order.")] = False,
     team: shared.TeamOption = shared.TeamName.local,
     address: shared.AddressOption = None,
+    timeout: shared.Timeout = None,
     retries: shared.Retries = 0,
     wait: shared.Wait = 0.5,
     time_limit: shared.TimeLimit = None,
@@ -51,12 +52,14 @@ def resume(
         given["arms"] = ct.read_rewards(csv, replay=replay, dealt_to=header.agents, **unit)
     if pull is not None:
         given |= {"pull": load("--pull", pull), "policy": shared.make_policy(retries, wait, time_limit, failures)}
-    with resumable(), shared.notice_if_finished(checkpoint):
+    show = shared.result_printer(json=json)
+    with resumable(show), shared.notice_if_finished(checkpoint):
         result = ct.resume(
             checkpoint,
             **given,
             team=shared.make_team(team, address),
+            timeout=timeout,
             progress=shared.wants_progress(progress),
             watch=watch,
         )
-    print_json(result.to_dict()) if json else print_tables(result)
+    show(result)

@@ -1,7 +1,7 @@
 """Options that `identify`, `resume` and `study` have in common."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import collabtop as ct
+from collabtop.cli.output import print_json, print_tables
 
 
 class TeamName(StrEnum):
@@ -63,7 +64,16 @@ ProgressOption = Annotated[
     typer.Option("--progress/--no-progress", help="Show progress; on by default in a terminal."),
 ]
 WatchOption = Annotated[bool, typer.Option("--watch", help="Show the run on a page in the browser.")]
+Timeout = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="Stop after this time, and print the best answer known by then."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print only JSON: the whole result.")]
+
+
+def result_printer(*, json: bool) -> "Callable[[ct.Result], None]":
+    """The function that prints a result: as JSON, or as a table."""
+    return (lambda result: print_json(result.to_dict())) if json else print_tables
 
 
 def make_team(team: TeamName, address: str | None) -> "str | ct.Team":

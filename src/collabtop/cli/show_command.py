@@ -21,12 +21,12 @@ def show(
         typer.Option("--notes", metavar="CANDIDATE", help="Show the notes about the pulls of this candidate instead."),
     ] = None,
 ) -> None:
-    """Show a checkpoint: the run, its progress, and the pulls of each candidate."""
-    from collabtop.display.log_table import log_tables, notes_table, summarize
+    """Show a checkpoint: the run, its progress, and the answer so far; the run may still be writing it."""
+    from collabtop.display.log_table import LogSummary, notes_table
 
     if notes is not None:
         table, rows = notes_table(checkpoint, notes)
         print_json(msgspec.to_builtins(rows)) if json else print_tables(table)
         return
-    summary = summarize(checkpoint)
-    print_json(summary.to_dict()) if json else print_tables(log_tables(summary))
+    summary = LogSummary(checkpoint)
+    print_json(summary.to_dict()) if json else print_tables(summary)

@@ -1,5 +1,6 @@
 """The coordinator: what an algorithm talks to. It asks agents through a team and counts every message."""
 
+import threading
 from collections.abc import Collection, Mapping, Sequence
 from time import perf_counter
 from typing import TypeVar, final
@@ -7,6 +8,7 @@ from typing import TypeVar, final
 import msgspec
 
 from collabtop.arms import Arms
+from collabtop.arms.draws import AgentHalted
 from collabtop.coordination.scoreboard import Estimates, Scoreboard
 from collabtop.coordination.team import Batch, Team, check_replies
 from collabtop.errors import AgentsGoneError, ProtocolError
@@ -27,6 +29,10 @@ class Outcome(msgspec.Struct, frozen=True):
     ledger: Ledger
     lost: tuple[int, ...] = ()
     """Agents that were lost for good."""
+    agent_pulls: tuple[int, ...] = ()
+    """Pulls that each agent has reported ..."""
+    agent_pulls_in_round: tuple[int, ...] = ()
+    """... and those of the current round."""
 
 
 @final
@@ -48,7 +54,9 @@ class Coordinator:
     4
     """
 
-    def __init__(self, team: Team, setup: Setup, recorder: RewardRecorder | None = None) -> None:
+    def __init__(
+        self, team: Team, setup: Setup, recorder: RewardRecorder | None = None, *, observable: bool = False
+    ) -> None:
         self.agents = setup.problem.agents
         """Number of agents (the paper's K)."""
         self.problem = setup.problem
@@ -59,6 +67,11 @@ class Coordinator:
         """What was learnt about each arm; the algorithm writes it."""
         self.meter = Meter(self.agents, setup.problem.horizon)
         self._team, self._setup, self._recorder = team, setup, recorder or RewardRecorder()
+        self.latest: Outcome | None = None
+        """The outcome so far when agents were last asked, for other threads; only kept if `observable`."""
+        self._observable = observable
+        self._halted = threading.Event()
+        self._is_open = False
         self._number = 0
         self._seconds = 0.0
         self._outgoing: list[list[Message]] = [[] for _ in range(self.agents)]
@@ -66,6 +79,9 @@ class Coordinator:
     def open(self, arms: Arms) -> None:
         """Start the agents."""
         self._team.open(arms, self._setup, self._recorder)
+        self._is_open = True
+        if self._halted.is_set():  # while the team was being opened
+            self._team.halt()
 
     # -- what an algorithm uses
 
@@ -134,11 +150,19 @@ class Coordinator:
             rounds=self.meter.rounds(),
             ledger=self.meter.ledger(stats),
             lost=tuple(sorted(self.lost)),
+            agent_pulls=tuple(self.meter.agent_pulls),
+            agent_pulls_in_round=tuple(self.meter.agent_pulls_in_round),
         )
+
+    def halt(self) -> None:
+        """Stop the run after the pulls under way: it then raises `AgentHalted`. May be called from any thread."""
+        self._halted.set()
+        if self._is_open:
+            self._team.halt()
 
     def observed(self) -> Sequence[Batch] | None:
         """All batches of pulls, on teams that share memory with their agents; for looking at, never for deciding."""
-        return self._team.observed()
+        return self._team.observed() if self._is_open else None
 
     # -- one exchange
 
@@ -149,6 +173,10 @@ class Coordinator:
         return answers
 
     def _exchange(self, questions: list[tuple[int, Message]], expect: type[Answer]) -> dict[int, Answer]:
+        if self._halted.is_set():
+            raise AgentHalted
+        if self._observable:
+            self.latest = self.outcome()
         self._number += 1
         requests = [self._request(agent, question) for agent, question in questions]
         began = perf_counter()

@@ -1,5 +1,7 @@
 """What the coordinator has learnt about each arm: sums and pulls where it knows them, and the verdict."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
@@ -86,6 +88,21 @@ class Estimates:
         """Pulls of each arm; None if the coordinator does not know them."""
         return [pulls if pulls > 0 else None for pulls in self._pulls.tolist()]
 
+    def columns(self) -> Columns:
+        """What is known about all arms, one array per column."""
+        return Columns(self._verdicts, self._rounds, self._means, self._pulls)
+
+    def completed(self, accepted: Ints, means: Reals, pulls: Ints) -> Estimates:
+        """The same with a verdict for every arm: `accepted` of the open ones are accepted, all verdicts are guesses.
+
+        `means` and `pulls` replace what is known about all arms.
+        """
+        is_open, verdicts = self._verdicts == OPEN, self._verdicts.copy()
+        verdicts[is_open] = REJECTED
+        verdicts[accepted] = ACCEPTED
+        guesses = self.guesses.union(np.flatnonzero(is_open).tolist())
+        return Estimates(verdicts, self._rounds, self._phases, self._phase_names, means, pulls, guesses, self._unit)
+
     def known(self, verdict: Verdict) -> tuple[Ints, Reals, Ints]:
         """The arms with that verdict whose pulls the coordinator knows, with their internal means and pulls."""
         wanted = self._verdicts == (ACCEPTED if verdict == "accepted" else REJECTED)
@@ -93,9 +110,12 @@ class Estimates:
         return arms, self._means[arms], self._pulls[arms]
 
     def top(self) -> list[int]:
-        """The accepted arms, best first; arms whose mean never reached the coordinator come first."""
+        """The accepted arms, best first; those whose mean never reached the coordinator come first (guesses: last)."""
         arms = np.flatnonzero(self._verdicts == ACCEPTED)
         keys = np.nan_to_num(-self._means[arms], nan=-np.inf)
+        if self.guesses:
+            is_guess = np.isin(arms, list(self.guesses))
+            keys[is_guess & np.isinf(keys)] = np.inf
         return [int(arm) for arm in arms[np.argsort(keys, kind="stable")]]
 
 
@@ -201,7 +221,8 @@ class Scoreboard:
     def verdict(self, *, mirrored: bool = False, unit: Unit = DEFAULT_UNIT) -> Estimates:
         """What is known about each arm at the end; `mirrored` reverses a search for the worst arms."""
         verdicts, rounds, means, pulls = self.columns(mirrored=mirrored)
-        return Estimates(verdicts, rounds, self._phases, tuple(self._phase_names), means, pulls, self._guesses, unit)
+        phases, names = self._phases.copy(), tuple(self._phase_names)
+        return Estimates(verdicts, rounds, phases, names, means, pulls, self._guesses, unit)
 
     def _settle(self, arms: Ints, verdict: int, round_: int, phase: str | None) -> None:
         if phase not in self._phase_names:

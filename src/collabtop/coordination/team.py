@@ -53,6 +53,12 @@ class Team(ABC):
         A team that tolerates loss leaves out the replies of agents that are lost for good.
         """
 
+    def halt(self) -> None:  # noqa: B027  (the run then stops at the next request)
+        """Ask the agents to stop after the pulls under way; `deliver` then raises `AgentHalted`.
+
+        May be called from any thread, at any time between `open` and `close`.
+        """
+
     def finish(self) -> None:  # noqa: B027  (most agents need not know)
         """Tell the agents that the run is over; called once the answer is known and logged, before `close`."""
 

@@ -38,10 +38,12 @@ class TableRow(msgspec.Struct, frozen=True):
     pulls: int | None
     failed: int
     """Pulls that failed after all retries."""
+    settled: bool = True
+    """False if the verdict is a guess, because the candidate is still open."""
 
 
 class ResultTable:
-    """All candidates of a result: the answer first, then the others, those settled last first.
+    """All candidates of a result: the answer first, then the others, those settled last (or still open) first.
 
     `print` it, show it in a notebook, or use `rows`.
 
@@ -104,11 +106,12 @@ def _row(result: Result, estimate: Estimate, rank: int | None) -> TableRow:
         # Failed pulls gave no reward, so they do not make the interval shorter.
         internal = wilson_interval(unit.internal(mean), max(1, pulls - failed), population=result.pull_limit)
         low, high = unit.shown_interval(*internal)
-    return TableRow(rank, arm, label, estimate.verdict, estimate.round, estimate.phase, mean, low, high, pulls, failed)
+    verdict, settled = (estimate.verdict, estimate.round, estimate.phase), estimate.settled
+    return TableRow(rank, arm, label, *verdict, mean, low, high, pulls, failed, settled)
 
 
 def _order(result: Result, row: TableRow) -> tuple[Any, ...]:
-    last_first = -1 if row.round is None else row.round
+    last_first = math.inf if not row.settled else -1 if row.round is None else row.round
     best_first = math.inf if row.mean is None else -result.unit.internal(row.mean)
     return row.rank is None, row.rank or 0, -last_first, best_first, row.arm
 
@@ -123,7 +126,7 @@ def _cells(row: TableRow, result: Result) -> list[str]:
         "-" if row.rank is None else str(row.rank),
         row.label,
         row.verdict,
-        "inside an agent" if row.round is None else f"round {row.round}",
+        "open" if not row.settled else "inside an agent" if row.round is None else f"round {row.round}",
         "-" if row.mean is None else result.unit.text(row.mean),
         _interval(row, result.unit),
         "-" if row.pulls is None else f"{row.pulls:,}",

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Recorder
+from collabtop.arms.draws import AgentHalted
 from collabtop.errors import ProtocolError
 from collabtop.problem import Problem, opposite
 from collabtop.protocol import hashing, sampling, shuffling
@@ -144,6 +145,8 @@ class Agent:
         count = total * len(arms) if len(times) == 1 else total
         if self._draws.pulls_made + count > self._problem.horizon:
             raise ProtocolError(f"agent {self.number} was asked to pull past the horizon")
+        if self._draws.halted.is_set():
+            raise AgentHalted
         if self._check_draw is not None:
             self._check_draw(self.number, self._draws.pulls_made, arms, times)
         sums = self._arms.pull_recorded(arms, times, self._draws, self._recorder)

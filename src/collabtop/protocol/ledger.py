@@ -193,6 +193,8 @@ class Meter:
         self._rounds: list[_RoundTotals] = []
         self._before_first: _RoundTotals | None = _RoundTotals("", 0, agents)
         self._time_before = 0
+        self.agent_pulls = [0] * agents
+        """Pulls of each agent so far."""
 
     def begin_round(self, phase: str, live: int) -> None:
         """Begin a new round; messages before the first round are counted in it."""
@@ -227,12 +229,18 @@ class Meter:
         self._current.round_trips += 1
         for reply in replies:
             self._current.pulls[reply.agent] += reply.pulls
+            self.agent_pulls[reply.agent] += reply.pulls
         if self.time > self._horizon:
             raise ProtocolError(f"time is {self.time}, past the horizon of {self._horizon}: a defect of the algorithm")
 
     @property
     def _current(self) -> _RoundTotals:
         return self._before_first if self._before_first is not None else self._rounds[-1]
+
+    @property
+    def agent_pulls_in_round(self) -> list[int]:
+        """Pulls of each agent in the current round."""
+        return self._current.pulls
 
     @property
     def time(self) -> int:

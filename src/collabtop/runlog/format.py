@@ -93,6 +93,8 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
     direction: Direction = "maximize"
     bounds: Bounds = (0.0, 1.0)
     """The bounds of rewards in the user's unit, or None; the log itself has internal values."""
+    name: str | None = None
+    """What the user calls the run."""
 
     def __post_init__(self) -> None:
         if self.m > self.n:

@@ -23,6 +23,7 @@ from collabtop.runlog.format import (
     Sums,
     Timestamp,
 )
+from collabtop.runlog.tally import Tally
 from collabtop.runlog.totals import TotalsCounter
 
 _MAX_POINTS = 400
@@ -73,17 +74,13 @@ class LogState:
         """What the calls of the user's function took."""
         self._exchanges_per_point = 1
         self._recent: deque[tuple[float, int]] = deque(maxlen=_PACE_WINDOW)
-        self._allocate(0, 0)
+        self._allocate(0, 0, iid=True)
         for record in records:
             self.add(record)
 
-    def _allocate(self, n: int, agents: int) -> None:
-        self.seen_pulls: Ints = np.zeros(n, np.int64)
-        """Pulls of each candidate that the log holds: all of them, except for those at remote sites."""
-        self.failed: Ints = np.zeros(n, np.int64)
-        """Pulls of each candidate that failed for good."""
-        self._sums: Reals = np.zeros(n)
-        self._logged_pulls: Ints = np.zeros(agents, np.int64)
+    def _allocate(self, n: int, agents: int, *, iid: bool) -> None:
+        self.tally = Tally(n, agents, iid=iid)
+        """The rewards that the log holds: all of them, except for those at remote sites."""
         self._reported_pulls: Ints = np.zeros(agents, np.int64)
         self.last_heard: Reals = np.full(agents, np.nan)
         """When each agent was last heard from ..."""
@@ -97,7 +94,7 @@ class LogState:
         match record:
             case Header():
                 self.header = record
-                self._allocate(record.n, record.agents)
+                self._allocate(record.n, record.agents, iid=record.iid)
             case Timestamp():
                 self._recent.append((record.at, self.pulls))
                 self._add_time(record.at)
@@ -105,13 +102,12 @@ class LogState:
                 self._add_status(record)
             case RemoteRun():
                 self.sites = record.sites
-            case Rewards():
+            case Rewards() | Sums():
                 self.calls.add(record)
-                self._add_rewards(record)
+                self.tally.add_record(record)
+                self._hear_from(record.agent)
             case FailedAttempt():
                 self.calls.add(record)
-            case Sums():
-                self._add_pulls(record.agent, *record.unpack(), record.pulls)
             case Exchange():
                 self._add_exchange(record)
             case Finished():
@@ -128,20 +124,6 @@ class LogState:
                 self.agent_states[agent] = record.state
             if record.state == "here":
                 self._hear_from(agent)
-
-    def _add_rewards(self, record: Rewards) -> None:
-        arms, rewards = record.unpack()
-        if record.failures:  # a long log has many records, but very few with failed pulls
-            failed = np.isnan(rewards)
-            np.add.at(self.failed, arms[failed], 1)
-            rewards = np.where(failed, 0.0, rewards)
-        self._add_pulls(record.agent, arms, 1, rewards, len(arms))
-
-    def _add_pulls(self, agent: int, arms: Ints, times: Ints | int, sums: Reals, pulls: int) -> None:
-        np.add.at(self.seen_pulls, arms, times)
-        np.add.at(self._sums, arms, sums)
-        self._logged_pulls[agent] += pulls
-        self._hear_from(agent)
 
     def _add_exchange(self, record: Exchange) -> None:
         self._add_messages(record)
@@ -183,9 +165,24 @@ class LogState:
             self.last_heard[agent] = self.latest
 
     @property
+    def seen_pulls(self) -> Ints:
+        """Pulls of each candidate that the log holds: all of them, except for those at remote sites."""
+        return self.tally.pulls
+
+    @property
+    def failed(self) -> Ints:
+        """Pulls of each candidate that failed for good."""
+        return self.tally.failed
+
+    @property
+    def means(self) -> Reals:
+        """Mean of the logged rewards of each candidate; NaN if there are none."""
+        return self.tally.means
+
+    @property
     def agent_pulls(self) -> Ints:
         """Pulls of each agent: those whose rewards are in the log, or those that it reported with its replies."""
-        return np.maximum(self._logged_pulls, self._reported_pulls)
+        return np.maximum(self.tally.agent_pulls, self._reported_pulls)
 
     @property
     def pulls(self) -> int:
@@ -201,13 +198,6 @@ class LogState:
     def bits(self) -> int:
         """Bits sent in either direction."""
         return sum(totals.bits for totals in self.messages.values())
-
-    @property
-    def means(self) -> Reals:
-        """Mean of the logged rewards of each candidate; NaN if there are none."""
-        with np.errstate(invalid="ignore"):
-            means: Reals = self._sums / (self.seen_pulls - self.failed)
-        return means
 
     @property
     def seconds_left(self) -> float | None:

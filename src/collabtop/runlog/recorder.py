@@ -17,6 +17,7 @@ from collabtop.errors import CheckpointError, FileError
 from collabtop.events import Event, OnEvent, PullFailed, PullsMade
 from collabtop.runlog.flusher import Flusher
 from collabtop.runlog.format import AgentState, Exchange, FailedAttempt, Record, Rewards, Sums
+from collabtop.runlog.tally import Scorer, Tally
 from collabtop.runlog.totals import Totals, TotalsCounter
 
 _SECONDS, _PULLS = 0.01, 4096
@@ -47,6 +48,8 @@ class RewardRecorder(Recorder):
         on_event: called with every event, from one thread at a time.
         records: what an earlier process of the same run logged.
         failure_mode: what happens to pulls that fail (`Arms.failure_mode`).
+        tally: adds up the rewards by candidate, if they are wanted before the run ends.
+        scorer: makes `Scored` events, if they are wanted.
     """
 
     def __init__(
@@ -55,6 +58,8 @@ class RewardRecorder(Recorder):
         on_event: OnEvent | None = None,
         records: Sequence[Record] = (),
         failure_mode: str = "",
+        tally: Tally | None = None,
+        scorer: Scorer | None = None,
     ) -> None:
         logged_mode = failure_mode_in(records)
         if logged_mode is not None and logged_mode != failure_mode:
@@ -65,6 +70,7 @@ class RewardRecorder(Recorder):
         self.records = records
         """What an earlier process of the same run logged."""
         self._sink, self._on_event, self._failure_mode = sink, on_event, failure_mode
+        self.tally, self._scorer = tally, scorer
         self._lock = threading.Lock()
         self._logged = _logged_by_agent(records)
         self._sums = {(record.agent, record.first): record for record in records if isinstance(record, Sums)}
@@ -72,7 +78,7 @@ class RewardRecorder(Recorder):
         self._buffers_lock = threading.Lock()
         self._flusher = Flusher(self._flush_in_background, _SECONDS_WITHOUT_PULL)
         self._written: dict[int, float] = {}  # when an agent's rewards were last written
-        self._unpublished: Counter[int] = Counter()  # pulls of each agent that were written, but not published
+        self._unpublished: dict[int, list[_Buffer]] = {}  # rewards of each agent that were written, but not published
         self.failed: Counter[int] = Counter()
         """Pulls of each arm that failed for good, including those of the checkpoint."""
         self._counter = TotalsCounter(records)
@@ -125,11 +131,13 @@ class RewardRecorder(Recorder):
     # -- rewards drawn in other processes, which have recorders of their own
 
     def records_by_agent(self) -> dict[int, list[Rewards | Sums]]:
-        """The logged rewards of each agent, for agents elsewhere to recall; failed pulls are counted here."""
+        """The logged rewards of each agent, for agents elsewhere to recall; they are added up here."""
         by_agent: dict[int, list[Rewards | Sums]] = {}
         for record in self.records:
             if isinstance(record, Rewards | Sums):
                 by_agent.setdefault(record.agent, []).append(record)
+                if self.tally is not None:
+                    self.tally.add_record(record)
         for logged in self._logged.values():
             self.failed.update(logged.arms[(logged.arms >= 0) & np.isnan(logged.rewards)].tolist())
         return by_agent
@@ -140,6 +148,10 @@ class RewardRecorder(Recorder):
             arms, rewards = record.unpack()
             self.failed.update(arms[np.isnan(rewards)].tolist())
         self._add(record)
+        if self.tally is not None:
+            self.tally.add_record(record)
+        if self._scorer is not None:
+            self.publish(self._scorer.scored_record(record))
 
     def add_failure(self, event: PullFailed) -> None:
         """Record an attempt that failed, here or elsewhere."""
@@ -163,7 +175,12 @@ class RewardRecorder(Recorder):
         drawn = logged.pulls(attempt, limit)
         if len(drawn.rewards):
             self._count_failed(attempt.arm, drawn.rewards)
+            if self.tally is not None:
+                with self._buffers_lock:
+                    self.tally.add_pulls(attempt.agent, attempt.arm, drawn.rewards, self._failure_mode)
             self.publish(PullsMade(attempt.agent, len(drawn.rewards), recalled=True))
+            if self._scorer is not None:
+                self.publish(self._scorer.scored(attempt.agent, [(attempt.arm, drawn)], recalled=True))
         return drawn
 
     def charged_before(self, attempt: PullAttempt) -> float | None:
@@ -179,6 +196,8 @@ class RewardRecorder(Recorder):
             if buffer is None:
                 buffer = self._buffers[agent] = _Buffer()
             buffer.add(attempt, drawn)
+            if self.tally is not None:
+                self.tally.add_pulls(agent, attempt.arm, drawn.rewards, self._failure_mode)
             due = buffer.pulls >= _PULLS or monotonic() - self._written.get(agent, 0.0) >= _SECONDS
         if due:
             self.flush(agent)
@@ -189,9 +208,11 @@ class RewardRecorder(Recorder):
         """Write what an agent drew and was not written yet."""
         with self._buffers_lock:
             self._write(agent)
-            pulls = self._unpublished.pop(agent, 0)
-        if pulls:
-            self.publish(PullsMade(agent, pulls, recalled=False))
+            written = self._unpublished.pop(agent, [])
+        if written:
+            self.publish(PullsMade(agent, sum(buffer.pulls for buffer in written), recalled=False))
+            if self._scorer is not None:
+                self.publish(self._scorer.scored(agent, [pair for buffer in written for pair in buffer.pairs()]))
 
     def _flush_in_background(self) -> None:
         """Write what waits for the next pull, which may take long; events are left to the agents' own threads."""
@@ -209,7 +230,8 @@ class RewardRecorder(Recorder):
         for record in buffer.records(agent, self._failure_mode):
             self._add(record)
         self._written[agent] = monotonic()
-        self._unpublished[agent] += buffer.pulls
+        if self._on_event is not None:
+            self._unpublished.setdefault(agent, []).append(buffer)
 
     def note_failure(self, attempt: PullAttempt, label: str, outcome: AttemptOutcome, *, again: bool) -> None:
         """Record a failed attempt."""
@@ -227,7 +249,7 @@ class RewardRecorder(Recorder):
 
     def pull_sums(self, source: Arms, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Pull arms that return sums, or return the recorded sums."""
-        if self._sink is None and self._on_event is None and not self._sums:
+        if self._sink is None and self._on_event is None and self.tally is None and not self._sums:
             return source.pull(arms, times, draws)
         logged = self._sums.get((draws.agent, draws.pulls_made))
         if logged is None:
@@ -240,7 +262,13 @@ class RewardRecorder(Recorder):
         else:
             sums = _logged_sums(logged, source, arms, times, draws)
         pulls = int(np.broadcast_to(times, arms.shape).sum())
+        if self.tally is not None:
+            with self._buffers_lock:
+                self.tally.add_sums(draws.agent, arms, times, sums, pulls)
         self.publish(PullsMade(draws.agent, pulls, recalled=logged is not None))
+        if self._scorer is not None:
+            times = np.broadcast_to(times, arms.shape)
+            self.publish(self._scorer.scored_sums(draws.agent, arms, times, sums, recalled=logged is not None))
         return sums
 
 
@@ -266,6 +294,10 @@ class _Buffer:
     def add(self, attempt: PullAttempt, drawn: Drawn) -> None:
         self._parts.append((attempt, drawn))
         self.pulls += len(drawn.rewards)
+
+    def pairs(self) -> list[tuple[int, Drawn]]:
+        """The arms and what was drawn of them."""
+        return [(attempt.arm, drawn) for attempt, drawn in self._parts]
 
     def records(self, agent: int, failure_mode: str) -> Iterator[Rewards]:
         """A record per row of consecutive pulls."""

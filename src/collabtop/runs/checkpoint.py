@@ -40,6 +40,7 @@ def make_header(spec: RunSpec, *, logged: bool = True) -> Header:
         costs=spec.costs,
         direction=arms.unit.direction,
         bounds=arms.unit.bounds,
+        name=spec.name,
     )
 
 
@@ -92,9 +93,9 @@ def is_finished(path: str | PathLike[str]) -> bool:
 
 
 def _plain(record: Record) -> Any:
-    """A header as it is on disk; why the algorithm was chosen does not matter."""
+    """A header as it is on disk; the name, and why the algorithm was chosen, do not matter."""
     plain = msgspec.msgpack.decode(msgspec.msgpack.encode(record))
-    return {name: value for name, value in plain.items() if name != "why"}
+    return {name: value for name, value in plain.items() if name not in ("why", "name")}
 
 
 def _difference(logged: Record, header: Header) -> str:

@@ -1,7 +1,9 @@
-"""`identify`: one run, from its arguments to its result."""
+"""`identify` and `start`: one run, from its arguments to its result, or to a handle of it."""
 
+import inspect
+from collections.abc import Callable
 from os import PathLike
-from typing import Any
+from typing import Any, ParamSpec
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.arms import PullPolicy
@@ -11,7 +13,8 @@ from collabtop.coordination.team import Team
 from collabtop.events import OnEvent
 from collabtop.runs.budget import Cost
 from collabtop.runs.checkpoint import seed_in
-from collabtop.runs.execute import execute
+from collabtop.runs.execute import Execution, OnInterrupt, Timeout
+from collabtop.runs.handle import Run
 from collabtop.runs.result import Result
 from collabtop.runs.spec import make_spec
 
@@ -36,12 +39,18 @@ def identify(
     options: dict[str, Any] | None = None,
     seed: int | None = None,
     team: str | Team = "local",
+    timeout: Timeout | None = None,
     checkpoint: str | PathLike[str] | None = None,
+    name: str | None = None,
     on_event: OnEvent | None = None,
+    on_interrupt: OnInterrupt = "raise",
     progress: bool = False,
     watch: bool = False,
 ) -> Result:
     """Find the best m arms with a team of agents.
+
+    It is `start(...).result()`, but makes the run in the calling thread, so that Ctrl-C reaches your function, and
+    objects that belong to a thread can be used.
 
     Args:
         arms: candidates of your own, with `pull`; or arms: `BernoulliArms`, `HeterogeneousArms`, `BetaArms`,
@@ -68,8 +77,13 @@ def identify(
         seed: the same seed gives the same run on every team; by default one is drawn, and reported in the result.
         team: where the agents run: `"local"` (one after the other), `"threads"` (in parallel), `"ray"` (on a Ray
             cluster), or a team object.
+        timeout: seconds, or a `datetime`, after which the run is stopped: it completes the pulls under way and returns
+            the best answer known by then, with `result.complete` False.
         checkpoint: a file that keeps every pull and every exchange; the same call, or `resume`, continues from it.
+        name: a name for the run, shown in results and logs.
         on_event: called with every event of the run, from one thread at a time.
+        on_interrupt: what happens at Ctrl-C. `"raise"`: the `KeyboardInterrupt` gets an attribute `partial`, the result
+            so far with `complete` False. `"return"`: that result is returned.
         progress: show the progress on stderr.
         watch: show the run on a page in the browser (needs the `watch` extra).
 
@@ -91,9 +105,7 @@ def identify(
     >>> ct.identify(arms, m=2, agents=3, confidence=0.99, seed=7).sure
     True
     """
-    if seed is None and checkpoint is not None:
-        seed = seed_in(checkpoint)
-    spec = make_spec(
+    execution = _prepare(
         arms,
         m,
         agents=agents,
@@ -112,5 +124,74 @@ def identify(
         options=options,
         seed=seed,
         team=team,
+        timeout=timeout,
+        checkpoint=checkpoint,
+        name=name,
+        on_event=on_event,
+        on_interrupt=on_interrupt,
+        progress=progress,
+        watch=watch,
     )
-    return execute(spec, checkpoint=checkpoint, on_event=on_event, progress=progress, watch=watch)
+    return execution.run()
+
+
+def _prepare(
+    arms: Any,
+    m: int,
+    *,
+    seed: int | None = None,
+    timeout: Timeout | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    on_event: OnEvent | None = None,
+    on_interrupt: OnInterrupt = "raise",
+    progress: bool = False,
+    watch: bool = False,
+    **arguments: Any,
+) -> Execution:
+    """A run that is ready to begin, from the arguments of `identify`."""
+    if seed is None and checkpoint is not None:
+        seed = seed_in(checkpoint)
+    return Execution(
+        make_spec(arms, m, seed=seed, **arguments),
+        checkpoint=checkpoint,
+        on_event=on_event,
+        progress=progress,
+        watch=watch,
+        timeout=timeout,
+        on_interrupt=on_interrupt,
+    )
+
+
+Arguments = ParamSpec("Arguments")
+
+
+def _with_arguments_of(
+    function: Callable[Arguments, Any],
+) -> Callable[[Callable[..., Run]], Callable[Arguments, Run]]:
+    """Declare that a function takes the arguments of a different one."""
+
+    def declare(other: Callable[..., Run]) -> Callable[Arguments, Run]:
+        parameters = inspect.signature(function)
+        other.__signature__ = parameters.replace(return_annotation=Run)  # type: ignore[attr-defined]
+        return other
+
+    return declare
+
+
+@_with_arguments_of(identify)
+def start(*args: Any, **kwargs: Any) -> Run:
+    """Start a run in the background and return a handle of it; the arguments are those of `identify`.
+
+    Wrong arguments raise their error here. The run is made in a thread of its own: `run.best()` is the answer so far,
+    `run.stop()` ends it after the pulls under way, and `run.result()` waits for it.
+
+    >>> import collabtop as ct
+    >>> arms = ct.BernoulliArms([0.2, 0.9, 0.5, 0.4], labels=["w", "x", "y", "z"])
+    >>> with ct.start(arms, m=2, agents=3, horizon=1_000, seed=7) as run:
+    ...     result = run.result()
+    >>> result == ct.identify(arms, m=2, agents=3, horizon=1_000, seed=7)
+    True
+    >>> run.best() == result, run.progress.state
+    (True, 'done')
+    """
+    return Run(_prepare(*args, **kwargs))

@@ -4,10 +4,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Literal, TextIO
 
+import msgspec
+from rich import progress as rich_progress
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from collabtop.events import Event, Exchanged, OnEvent, PullFailed, PullsMade, RoundBegan, RunEnded, RunStarted
 
@@ -15,14 +16,43 @@ _SECONDS_BETWEEN_LINES = 10.0
 _SECONDS_BETWEEN_UPDATES = 0.2
 
 
+State = Literal["running", "done", "stopped", "failed"]
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far a run is. Rounds are numbered from 0, as in the result."""
+
+    state: State
+    round: int
+    live: int
+    """Candidates that are still open, as far as the coordinator knows."""
+    pulls: int
+    """Pulls made so far, including those that the checkpoint held."""
+    max_pulls: int
+    """The most pulls that the run can make."""
+    words: int
+    failed: int
+    """Attempts that failed."""
+    seconds_left: float | None
+    """At the current pace, if every allowed pull is made; None if unknown."""
+
+    def __str__(self) -> str:
+        failed = f", {self.failed:,} attempts failed" if self.failed else ""
+        left = f"at most {max(0, self.max_pulls - self.pulls):,} left" if self.state == "running" else self.state
+        return (
+            f"round {self.round}, {self.live:,} candidates open, {self.pulls:,} pulls made, {left}, "
+            f"{self.words:,} words{failed}"
+        )
+
+
 class RunState:
-    """The state of a run, from its events. Rounds are numbered from 0, as in the result.
+    """The state of a run, from its events.
 
     >>> state = RunState()
     >>> state.take(RunStarted("kzz", n=8, m=1, agents=2, horizon=50, seed=1, known_pulls=0))
     >>> state.take(RoundBegan(0, "shared", live=8))
     >>> state.take(PullsMade(0, 25, recalled=False))
-    >>> str(state)
+    >>> str(state.progress())
     'round 0, 8 candidates open, 25 pulls made, at most 75 left, 0 words'
     """
 
@@ -30,7 +60,7 @@ class RunState:
         self.round, self.live = 0, 0
         self.made, self.most, self.recalled = 0, 0, 0
         self.words, self.failed = 0, 0
-        self.ended = False
+        self.state: State = "running"
         self._began = time.monotonic()
 
     def take(self, event: Event) -> None:
@@ -48,7 +78,7 @@ class RunState:
             case Exchanged():
                 self.words = event.words
             case RunEnded():
-                self.ended, self.words = True, event.words
+                self.words, self.state = event.words, "done" if event.complete else "stopped"
 
     @property
     def seconds_left(self) -> float | None:
@@ -56,12 +86,17 @@ class RunState:
         fresh = self.made - self.recalled
         return None if not fresh else (time.monotonic() - self._began) / fresh * (self.most - self.made)
 
-    def __str__(self) -> str:
-        failed = f", {self.failed:,} attempts failed" if self.failed else ""
-        left = "done" if self.ended else f"at most {max(0, self.most - self.made):,} left"
-        return (
-            f"round {self.round}, {self.live:,} candidates open, {self.made:,} pulls made, {left}, "
-            f"{self.words:,} words{failed}"
+    def progress(self, state: State | None = None) -> Progress:
+        """How far the run is; `state` if it is known better than from events."""
+        return Progress(
+            state=state or self.state,
+            round=self.round,
+            live=self.live,
+            pulls=self.made,
+            max_pulls=self.most,
+            words=self.words,
+            failed=self.failed,
+            seconds_left=self.seconds_left if self.state == "running" else None,
         )
 
 
@@ -86,15 +121,16 @@ def progress_display(on_event: OnEvent | None, stream: TextIO | None = None) -> 
 
 class _RichDisplay:
     def __init__(self, console: Console) -> None:
-        columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}")
-        self._progress = Progress(*columns, console=console, transient=True)
+        text, fields = rich_progress.TextColumn("{task.description}"), rich_progress.TextColumn("{task.fields[left]}")
+        columns = text, rich_progress.BarColumn(), rich_progress.TimeElapsedColumn(), fields
+        self._progress = rich_progress.Progress(*columns, console=console, transient=True)
         self._task = self._progress.add_task("starting", total=None, left="")
         self._progress.start()
 
     def show(self, state: RunState) -> None:
         left = "" if state.seconds_left is None else f"at most {duration(state.seconds_left)} left"
         self._progress.update(
-            self._task, description=str(state), completed=state.made, total=state.most or None, left=left
+            self._task, description=str(state.progress()), completed=state.made, total=state.most or None, left=left
         )
 
     def close(self, state: RunState) -> None:
@@ -116,8 +152,9 @@ class _LineDisplay:
         self._write(state, end="\n")
 
     def _write(self, state: RunState, end: str) -> None:
-        left = "" if state.ended or state.seconds_left is None else f", at most {duration(state.seconds_left)} left"
-        self._file.write(("\r" if self._overwrite else "") + f"{state}{left}{end}")
+        progress = state.progress()
+        left = "" if progress.seconds_left is None else f", at most {duration(progress.seconds_left)} left"
+        self._file.write(("\r" if self._overwrite else "") + f"{progress}{left}{end}")
         self._file.flush()
 
 

@@ -61,7 +61,10 @@ class Result:
         failures: Mapping[str, int],
         totals: Totals | None = None,
         spending: Spending | None = None,
+        complete: bool = True,
     ) -> None:
+        self.name = header.name
+        """The name of the run, if it was given one."""
         self.algorithm = header.algorithm
         """The name of the algorithm that ran."""
         self.options = header.options
@@ -94,6 +97,9 @@ class Result:
         """What all calls took together: cost, failures, retries and latency, over all processes of the run."""
         self.spending = spending
         """What the run was allowed to cost and did, if it had a budget."""
+        self.complete = complete
+        """False if the run was stopped, interrupted or looked at before its end: then `top` is the best answer known
+        by that time, and `open` lists the arms that are not settled."""
         self._observe = observe
 
     @cached_property
@@ -117,7 +123,7 @@ class Result:
 
     @property
     def open(self) -> list[Any]:
-        """The arms (labels, if there are any) that a run with a confidence did not settle."""
+        """The arms (labels, if there are any) that were not settled: by a run with a confidence, or before its end."""
         arms = sorted(self.estimates.guesses)
         return [self.labels[arm] for arm in arms] if self.labels else arms
 
@@ -129,11 +135,25 @@ class Result:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Reasons to doubt the answer: lost agents, and a horizon too short to separate the arms at the border."""
+        """Reasons to doubt the answer: an early end, lost agents, a horizon too short to separate the border's arms."""
         lines = horizon_warnings(
-            self.estimates, self.horizon, self.labels, self.unit, sure=self.sure, population=self.pull_limit
+            self.estimates,
+            self.horizon,
+            self.labels,
+            self.unit,
+            sure=self.sure,
+            population=self.pull_limit,
+            complete=self.complete,
         )
-        return (self._loss_warning(), *lines) if self.lost else lines
+        if self.lost:
+            lines = (self._loss_warning(), *lines)
+        return lines if self.complete else (self._early_end_warning(), *lines)
+
+    def _early_end_warning(self) -> str:
+        return (
+            f"not complete: {self.pulls:,} of at most {self.agents * self.horizon:,} pulls are made, and "
+            f"{len(self.estimates.guesses):,} of {self.n:,} arms are still open"
+        )
 
     def _loss_warning(self) -> str:
         numbers = ", ".join(map(str, self.lost))
@@ -212,6 +232,7 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """The result as plain Python objects."""
         return {
+            "name": self.name,
             "algorithm": self.algorithm,
             "options": self.options,
             "why": self.why,
@@ -225,6 +246,7 @@ class Result:
             "confidence": self.confidence,
             "sure": self.sure,
             "open": self.open,
+            "complete": self.complete,
             "warnings": list(self.warnings),
             "top": self.top,
             "top_indices": self.top_indices,
@@ -251,7 +273,8 @@ class Result:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"<Result of {self.algorithm}: top {self.top!r:.60}, time {self.time:,}, words {self.words:,}>"
+        kind = "Result" if self.complete else "Incomplete result"
+        return f"<{kind} of {self.algorithm}: top {self.top!r:.60}, time {self.time:,}, words {self.words:,}>"
 
     def __str__(self) -> str:
         return plain_text(self, width=100)
@@ -266,6 +289,8 @@ class Result:
 
     def _table(self) -> Table:
         title = f"The best {self.m} of {self.n:,} arms by {self.algorithm}, {self.agents:,} agents, seed {self.seed}"
+        if self.name is not None:
+            title = f"{printable(self.name)}: {title[0].lower()}{title[1:]}"
         spent = f"time {self.time:,} of {self.horizon:,}   pulls {self.pulls:,}"
         sent = f"words {self.words:,}   bits {self.bits:,}   round trips {self.round_trips:,}"
         table = Table(title=title, caption=f"{spent}\n{sent}", min_width=max(len(title), len(spent), len(sent)) + 2)

@@ -17,7 +17,7 @@ from collabtop.runlog.file import read_log
 from collabtop.runlog.format import Header
 from collabtop.runlog.recorder import failure_mode_in
 from collabtop.runs.checkpoint import other_run, read_header, same_value
-from collabtop.runs.execute import execute
+from collabtop.runs.execute import Execution, OnInterrupt, Timeout
 from collabtop.runs.result import Result
 from collabtop.runs.spec import RunSpec, make_problem, make_team
 from collabtop.validation import wrong_value
@@ -32,7 +32,9 @@ def resume(
     policy: PullPolicy | None = None,
     algorithm: Algorithm | None = None,
     team: str | Team = "local",
+    timeout: Timeout | None = None,
     on_event: OnEvent | None = None,
+    on_interrupt: OnInterrupt = "raise",
     progress: bool = False,
     watch: bool = False,
 ) -> Result:
@@ -51,7 +53,9 @@ def resume(
             checkpoint holds failed pulls; then they are handled as before.
         algorithm: the algorithm, if it is one of your own that is not registered.
         team: where the agents run; it may differ from the first run's.
+        timeout: as in `identify`.
         on_event: called with every event.
+        on_interrupt: as in `identify`.
         progress: show the progress on stderr.
         watch: show the run on a page in the browser (needs the `watch` extra).
 
@@ -77,8 +81,19 @@ def resume(
         raise other_run(checkpoint, "its candidates are different")
     chosen = _algorithm(header, checkpoint, algorithm)
     problem = make_problem(arms, header.m, header.agents, header.horizon)
-    spec = RunSpec(arms, problem, chosen, header.why, header.seed, make_team(team), header.budget, header.costs)
-    return execute(spec, checkpoint=checkpoint, on_event=on_event, progress=progress, watch=watch)
+    spec = RunSpec(
+        arms, problem, chosen, header.why, header.seed, make_team(team), header.budget, header.costs, header.name
+    )
+    execution = Execution(
+        spec,
+        checkpoint=checkpoint,
+        on_event=on_event,
+        progress=progress,
+        watch=watch,
+        timeout=timeout,
+        on_interrupt=on_interrupt,
+    )
+    return execution.run()
 
 
 def _arms(

@@ -40,8 +40,12 @@ class RunSpec(msgspec.Struct, frozen=True):
     budget: float | None = None
     costs: tuple[float, ...] | None = None
     """The price of a pull of each candidate, if the run has a budget."""
+    name: str | None = None
+    """What the user calls the run."""
 
     def __post_init__(self) -> None:
+        if self.name is not None and not isinstance(self.name, str):
+            raise wrong_value("name", self.name, "a text is needed")
         check_setting(self.algorithm, self.arms, self.problem)
         _check_horizon(self.algorithm, self.problem)
 
@@ -75,6 +79,7 @@ def make_spec(
     options: dict[str, Any] | None = None,
     seed: int | None = None,
     team: str | Team = "local",
+    name: str | None = None,
 ) -> RunSpec:
     """Check the arguments of `identify`, fill in what was left out, and choose the algorithm."""
     arms = as_arms(arms, pull, policy, paired=paired, direction=direction, bounds=bounds)
@@ -94,7 +99,7 @@ def make_spec(
         limit = DEFAULT_MAX_HORIZON if max_horizon is None else max_horizon
         horizon = whole_number("max_horizon", limit, least=1, most=_MOST_PULLS)
     problem = make_problem(arms, m, agents, horizon)
-    return RunSpec(arms, problem, chosen, why, seed, team, budget, costs)
+    return RunSpec(arms, problem, chosen, why, seed, team, budget, costs, name)
 
 
 def make_problem(arms: Arms, m: int, agents: int | None, horizon: int) -> Problem:

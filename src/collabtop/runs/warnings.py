@@ -61,6 +61,7 @@ def horizon_warnings(
     *,
     sure: bool | None = None,
     population: int | None = None,
+    complete: bool = True,
 ) -> tuple[str, ...]:
     """Warnings that the horizon was too short, with the numbers.
 
@@ -73,6 +74,8 @@ def horizon_warnings(
         return ()
     pair = border(estimates, population)
     lines = []
+    if not complete:
+        return () if pair is None or pair.clear_by >= _ENOUGH else (_difference(pair, labels, unit),)
     if sure is False:
         still_open = len(estimates.guesses)
         lines.append(f"not sure: {still_open} of {len(estimates)} arms are still open at the limit of {horizon:,}")
@@ -85,14 +88,17 @@ def horizon_warnings(
 
 
 def _describe(pair: Border, horizon: int, labels: tuple[str, ...] | None, unit: Unit, sure: bool | None) -> str:
-    gap, error = unit.shown_difference(pair.gap), unit.shown_difference(pair.standard_error)
-    names = [labels[arm] if labels else f"arm {arm}" for arm in (pair.accepted, pair.rejected)]
     start = (
         "" if sure is False else f"the horizon of {horizon:,} is too short to separate the two sides of the border: "
     )
+    return f"{start}{_difference(pair, labels, unit)}; {_needed(pair, horizon)}"
+
+
+def _difference(pair: Border, labels: tuple[str, ...] | None, unit: Unit) -> str:
+    gap, error = unit.shown_difference(pair.gap), unit.shown_difference(pair.standard_error)
+    names = [labels[arm] if labels else f"arm {arm}" for arm in (pair.accepted, pair.rejected)]
     return (
-        f"{start}{names[0]} (in) and {names[1]} (out) differ by {gap:.2g} +- {error:.2g}, "
-        f"{pair.clear_by:.1f} standard errors; {_needed(pair, horizon)}"
+        f"{names[0]} (in) and {names[1]} (out) differ by {gap:.2g} +- {error:.2g}, {pair.clear_by:.1f} standard errors"
     )
 
 

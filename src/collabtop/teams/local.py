@@ -30,6 +30,11 @@ class LocalTeam(Team):
         """Let each agent answer in turn."""
         return [self._members[request.agent].answer(request) for request in requests]
 
+    def halt(self) -> None:
+        """Let the agents stop after the current pull."""
+        for agent in self._members:
+            agent.halt()
+
     def observed(self) -> Sequence[Batch]:
         """All batches of pulls, agent by agent."""
         return [batch for agent in self._members for batch in agent.batches]

@@ -45,6 +45,10 @@ class LoggingTeam(Team):
             )
         return replies
 
+    def halt(self) -> None:
+        """Halt the team."""
+        self._team.halt()
+
     def finish(self) -> None:
         """Finish the team."""
         self._team.finish()

@@ -46,10 +46,10 @@ class ThreadsTeam(Team):
         try:
             finished, _ = wait(pending, return_when=FIRST_EXCEPTION)
             if any(future.exception() for future in finished):
-                self._halt()
+                self.halt()
                 wait(pending)
         except BaseException:  # Ctrl-C
-            self._halt()
+            self.halt()
             wait(pending, timeout=_GRACE)
             raise
         # An agent that was only asked to stop is not the cause.
@@ -61,7 +61,7 @@ class ThreadsTeam(Team):
 
     def close(self) -> None:
         """End the threads, except those whose function hangs: being daemons, they do not keep the process alive."""
-        self._halt()
+        self.halt()
         for thread in self._threads:
             thread.end()
         for thread in self._threads:
@@ -71,7 +71,8 @@ class ThreadsTeam(Team):
         """All batches of pulls, agent by agent."""
         return [batch for agent in self._members for batch in agent.batches]
 
-    def _halt(self) -> None:
+    def halt(self) -> None:
+        """Let the agents stop after their current pulls."""
         for agent in self._members:
             agent.halt()
 

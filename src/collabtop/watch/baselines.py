@@ -10,7 +10,7 @@ from collabtop.arms import BernoulliArms, HeterogeneousArms
 from collabtop.errors import InputError
 from collabtop.runlog.format import Header
 from collabtop.runs.identification import identify
-from collabtop.watch.replay import too_large
+from collabtop.runs.replay import too_large
 
 
 class Baseline(msgspec.Struct, frozen=True):

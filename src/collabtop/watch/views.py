@@ -11,9 +11,9 @@ from collabtop.errors import InputError
 from collabtop.protocol.ledger import Direction, Ledger
 from collabtop.runlog.format import Header
 from collabtop.runlog.log_state import MessageTotals
+from collabtop.runs.replay import Counts
 from collabtop.runs.result import printable
 from collabtop.watch.intervals import as_reals
-from collabtop.watch.replay import Counts
 from collabtop.watch.watched_runs import WatchedRun
 
 _MIN_SECONDS_LATE = 10.0

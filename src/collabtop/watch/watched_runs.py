@@ -14,12 +14,13 @@ from collabtop.errors import CollabtopError, FileError
 from collabtop.runlog.format import Exchange, Header, Record, Timestamp
 from collabtop.runlog.locks import is_in_use
 from collabtop.runlog.log_state import LogState, lost_in
-from collabtop.runs.result import Observed, Result
+from collabtop.runs.peeking import logged_result
+from collabtop.runs.replay import Replay
+from collabtop.runs.result import Result
 from collabtop.watch.baselines import Baseline, Order, baseline_of, order_of
 from collabtop.watch.intervals import IntervalColumns
 from collabtop.watch.log_follower import LogFollower
 from collabtop.watch.pull_history import PullHistory
-from collabtop.watch.replay import Replay
 from collabtop.watch.throughput import Throughput
 
 Status = Literal["waiting", "reading", "running", "stopped", "finished", "unreadable"]
@@ -215,9 +216,7 @@ class WatchedRun:
         replay, header, state = self.replay, self.header, self.state
         if replay is None or header is None or not replay.done:
             return None
-        observed = Observed(state.seen_pulls.copy(), header.unit.shown(state.means)) if state.seen_pulls.any() else None
-        failures = {self.label(arm): count for arm, count in enumerate(state.failed.tolist()) if count}
-        return Result(header, replay.outcome(), observe=lambda: observed, failures=failures)
+        return logged_result(state, header, replay)
 
 
 def _check_size(header: Header) -> None:

@@ -113,6 +113,7 @@ class HostPool:
         self._faults: list[host_messages.Fault] = []
         self._losses: Counter[int] = Counter()
         self._stopping = False
+        self._halted = False
         self._lost_while_stopping: AgentLostError | None = None
 
     # -- the interface for the team
@@ -132,6 +133,10 @@ class HostPool:
                 self._ask(host, on_host)
         self._wait_until_idle()
         return self._replies
+
+    def halt(self) -> None:
+        """Let all agents stop after their current pulls; the exchange then raises `AgentHalted`."""
+        self._halted = True  # the hosts are called by the thread that waits for them
 
     def totals(self) -> list[tuple[bytes, bytes]] | None:
         """Pulls and sums of each arm, host by host; None if a host is lost."""
@@ -185,6 +190,8 @@ class HostPool:
                 self._poll()
 
     def _poll(self) -> None:
+        if self._halted:
+            self._stop()
         pending = [ref for host in self._hosts for ref in host.pending()]
         ready, _ = self._ray.wait(pending, num_returns=1, timeout=self._timeouts.heartbeat)
         self._check_cluster()

@@ -132,6 +132,12 @@ class RayTeam(Team):
         replies = self._pool.exchange(request.agent for request in requests)
         return [replies[request.agent].open() for request in requests]
 
+    def halt(self) -> None:
+        """Let the agents stop after their current pulls."""
+        pool = self._pool
+        if pool is not None:
+            pool.halt()
+
     def close(self) -> None:
         """Kill the hosts, release their resources, and leave Ray; a private Ray is shut down."""
         pool, self._pool = self._pool, None

@@ -37,14 +37,16 @@ class Fault(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 
     @property
     def is_halt(self) -> bool:
-        """Whether the agent was only stopped because of an error of a different agent."""
+        """Whether the agent was only asked to stop: by the user, or after an error of a different agent."""
         return self.kind == _HALTED
 
     def error(self) -> BaseException:
         """The error to raise: the same as for an agent in this process."""
         if self.kind == _INTERRUPTED:
             return KeyboardInterrupt()
-        error = PullError(self.message, "") if self.is_halt else rebuild_error(self.kind, self.message, self.fields)
+        if self.is_halt:
+            return AgentHalted()
+        error = rebuild_error(self.kind, self.message, self.fields)
         error.add_note(f"traceback of agent {self.agent}:\n{self.trace}")
         return error
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, NoReturn
 import grpc
 import grpc.aio
 
+from collabtop.arms.draws import AgentHalted
 from collabtop.errors import ProtocolError, PullError, SiteError
 from collabtop.events import OnEvent, SiteChanged
 from collabtop.protocol.ledger import TransportStats
@@ -60,6 +61,8 @@ class SiteServer:
         for agent in lost:
             slot = self._by_agent[agent]
             slot.lost, slot.failure = True, SiteError(f"site {slot.name} was lost before this run was resumed")
+        self.halted = False
+        """Set, by any thread, to stop waiting for sites: `exchange` then raises `AgentHalted`."""
         self._resumed = begun
         self._complete = False
         self._changed = asyncio.Event()
@@ -86,6 +89,7 @@ class SiteServer:
                 done, waiting = await asyncio.wait(waiting, timeout=_TICK, return_when=asyncio.FIRST_EXCEPTION)
                 for reply in done:
                     reply.result()
+                self._check_halted()
                 self._check_timeouts()
                 await self._check_revocations()
             if all(slot.lost for slot in self._slots):  # raised here: the algorithm does not know the reasons
@@ -137,12 +141,17 @@ class SiteServer:
                 count = f"{len(missing)} of {len(self._slots)} sites"
                 raise SiteError(f"{count} did not connect within {limit:g} s: {', '.join(missing)}")
             await self._check_revocations()
+            self._check_halted()
             self._changed.clear()
             try:
                 await asyncio.wait_for(self._changed.wait(), _TICK)
             except TimeoutError:
                 continue
         self._complete = True
+
+    def _check_halted(self) -> None:
+        if self.halted:
+            raise AgentHalted
 
     def _check_timeouts(self) -> None:
         now = time.monotonic()

@@ -197,6 +197,12 @@ class SitesTeam(Team):
         assert self._server is not None
         return self._loop.run(self._server.exchange(requests))
 
+    def halt(self) -> None:
+        """Stop waiting for the sites; they complete what they were asked, and keep it for a resumed run."""
+        server = self._server
+        if server is not None:
+            server.halted = True
+
     def finish(self) -> None:
         """Tell the sites that the run is over, and wait a while for those that are just reconnecting."""
         if self._loop is not None and self._server is not None:

@@ -13,8 +13,8 @@ import collabtop as ct
 from collabtop.coordination.scoreboard import ACCEPTED, REJECTED
 from collabtop.runlog.file import read_log
 from collabtop.runlog.format import Exchange, Header
+from collabtop.runs.replay import INSIDE, Replay
 from collabtop.watch.baselines import baseline_of
-from collabtop.watch.replay import INSIDE, Replay
 from collabtop.watch.watched_runs import WatchedRun
 from tests.support.accepted import accepted_setting
 

@@ -28,7 +28,7 @@ from collabtop.runlog.recorder import RewardRecorder
 from collabtop.teams.logging_team import as_record, replies_in
 
 MAX_REPLAYED = 5_000_000
-"""The most candidates times agents of a run whose algorithm the page runs: it may keep some numbers for each."""
+"""The most candidates times agents of a run that is replayed: its algorithm may keep some numbers for each."""
 SECONDS_OF_REPLAY = 10.0
 """How long the algorithm may compute between two exchanges of a replay."""
 
@@ -37,12 +37,12 @@ INSIDE = 3
 
 
 def too_large(header: Header) -> str | None:
-    """Why the page does not run an algorithm with as many candidates and agents, or None if it does."""
+    """Why a run with as many candidates and agents is not replayed, or None if it is."""
     if header.n * header.agents <= MAX_REPLAYED:
         return None
     return (
-        f"{header.n:,} candidates x {header.agents:,} agents is {header.n * header.agents:,}, but the page runs "
-        f"algorithms for at most {MAX_REPLAYED:,}"
+        f"{header.n:,} candidates x {header.agents:,} agents is {header.n * header.agents:,}, but runs are "
+        f"replayed up to {MAX_REPLAYED:,}"
     )
 
 
