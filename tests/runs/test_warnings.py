@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import collabtop as ct
-from collabtop.runs.warnings import border
+from collabtop.runs.warnings import border, probability_wrong
 from collabtop.testing import ConstantArms
 
 
@@ -98,3 +98,38 @@ def test_the_fewer_examples_are_left_the_smaller_the_error_of_a_mean():
 
     few, many = standard_error(101), standard_error(100_000)
     assert few < 0.2 * many
+
+
+def alarm_rate(arms, m, agents, algorithm, horizon, runs=60):
+    results = [
+        ct.identify(arms, m, agents=agents, horizon=horizon, algorithm=algorithm, seed=seed) for seed in range(runs)
+    ]
+    wrong = np.mean([not ct.problem.is_best(arms.means, result.top_indices) for result in results])
+    return wrong, np.mean([bool(result.warnings) for result in results])
+
+
+def test_many_arms_dropped_after_few_pulls_are_no_reason_for_an_alarm():
+    # At the wide standard errors of 100 arms with 4 pulls each, one of them would nearly always seem better.
+    arms = ct.datasets.one_good_arm(100, 0.3)
+    wrong, alarms = alarm_rate(arms, 1, 8, "kzz", 500)
+    assert wrong <= 0.1
+    assert alarms <= 0.2
+
+
+def test_an_answer_that_is_mostly_wrong_has_a_warning_even_if_no_single_pair_is_close():
+    arms = ct.datasets.arithmetic(30)
+    wrong, alarms = alarm_rate(arms, 5, 3, "kzz", 200)
+    assert wrong >= 0.5
+    assert alarms >= 0.9
+
+
+def test_the_probability_of_a_wrong_answer_is_zero_without_a_border_and_half_for_a_tie():
+    everything = ct.identify(ct.BernoulliArms([0.5, 0.4]), 2, agents=1, horizon=1)
+    assert probability_wrong(everything.estimates) == 0
+    tied = ct.identify(ConstantArms([0.5, 0.5]), 1, agents=1, horizon=100, algorithm="uniform", seed=1)
+    assert 0.4 < probability_wrong(tied.estimates) < 0.6
+
+
+def test_of_very_many_rivals_the_hardest_count():
+    result = run([0.5] * 2_500 + [0.51], 8_000)
+    assert probability_wrong(result.estimates) > 0.5
