@@ -50,6 +50,18 @@ def left_behind() -> Callable[[], list[str]]:
     return lambda: [task.name for task in running() if task not in before]
 
 
+# Examples of checks that make hundreds of runs, and all tests that start a Ray cluster.
+_SLOW_EXAMPLES = ("testing/__init__.py", "docs/extending.md", "docs/ray.md")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what takes long as slow, where a decorator cannot."""
+    for item in items:
+        path = item.nodeid.partition("::")[0]
+        if path.endswith(_SLOW_EXAMPLES) or "ray" in Path(path).stem.split("_"):
+            item.add_marker(pytest.mark.slow)
+
+
 # Test files with a module-scoped fixture that takes seconds.
 _FILES_WITH_SLOW_FIXTURES = ("test_reproduce.py", "test_planner.py")
 

@@ -54,7 +54,7 @@ def test_an_arm_that_an_agent_dropped_on_its_own_has_no_mean_and_no_round():
     spare=st.integers(0, 5_000),
     seed=st.integers(0, 1_000),
 )
-@settings(max_examples=150)
+@settings(max_examples=settings().max_examples * 3 // 4)
 def test_words_and_round_trips_are_never_above_those_of_the_plan(n, m, agents, spare, seed):
     m = min(m, n // 2)
     algorithm = ct.FrugalTop()

@@ -29,6 +29,7 @@ def share_with_a_bad_arm(arms, at_least, algorithm, horizon, runs):
     return bad / runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("algorithm", "most", "runs"),
     [
@@ -66,6 +67,7 @@ def accepted_in_the_first_local_round(seed):
     return sum(counts[:2]) if counts else None
 
 
+@pytest.mark.slow
 def test_a_local_round_breaks_ties_of_gaps_as_the_coordinator_does():
     # Six of twelve arms stay. The two arms at 2/3 have gap 0; all others have gap 1/3, on both sides of the border.
     counts = Counter(accepted_in_the_first_local_round(seed) for seed in range(900))

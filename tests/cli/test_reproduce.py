@@ -16,6 +16,8 @@ from collabtop.reproduction.prices import NOTE
 from collabtop.reproduction.report import Settings, measure
 from collabtop.reproduction.verdicts import RULE
 
+pytestmark = pytest.mark.slow  # one reproduction for all of them
+
 EACH_M = [f"C{number} (m = {m})" for number in (5, 6, 7) for m in (1, 8)]
 NAMES = ["C1 (m = 1)", "C1 (m = 8)", "C2", "C3", "C4", *EACH_M, *(f"T{number}" for number in range(1, 6))]
 
@@ -150,7 +152,6 @@ def test_every_study_is_counted(made):
     assert found["settings"]["runs in all"] == f"{rows:,} in 4 studies"
 
 
-@pytest.mark.slow
 def test_the_same_command_again_makes_no_run_and_the_same_report(made, command, run, monkeypatch):
     out, _ = made
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
@@ -172,7 +173,6 @@ def test_files_of_means_take_the_place_of_the_embedded_arms(made):
     assert {point["agents"] for point in found["points"] if point["arms"] == "groups"} == {2}
 
 
-@pytest.mark.slow
 def test_without_files_the_embedded_arms_are_measured(tmp_path):
     settings = Settings(ct.datasets.movielens_like(), ct.datasets.movielens_like_groups(), "embedded", 2, quick=True)
     found = measure(settings, tmp_path, jobs=2)

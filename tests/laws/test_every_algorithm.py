@@ -97,7 +97,7 @@ def smallest(algorithm: ct.Algorithm, arms: ct.Arms, m: int, agents: int) -> int
 
 @every_algorithm
 @given(case=cases())
-@settings(max_examples=max(settings().max_examples, 300))
+@settings(max_examples=settings().max_examples * 3 // 2)
 @example(case=Case(n=1, m=1, agents=3, levels=8, spare=0, mixed=False, seed=1))
 @example(case=Case(n=64, m=32, agents=1, levels=1024, spare=0, mixed=False, seed=1))
 @example(case=Case(n=5, m=4, agents=50, levels=2, spare=0, mixed=True, seed=1))
@@ -110,7 +110,7 @@ def test_without_noise_the_answer_is_right_and_every_law_is_kept(algorithm: ct.A
 
 @every_algorithm
 @given(case=cases())
-@settings(max_examples=max(settings().max_examples // 4, 50))
+@settings(max_examples=max(settings().max_examples // 4, 8))
 def test_with_noise_every_law_but_the_right_answer_is_kept(algorithm: ct.Algorithm, case: Case) -> None:
     m, agents = case.setting(algorithm)
     means = case.arms(algorithm).means
@@ -120,7 +120,7 @@ def test_with_noise_every_law_but_the_right_answer_is_kept(algorithm: ct.Algorit
 
 @every_algorithm
 @given(case=cases())
-@settings(max_examples=max(settings().max_examples // 4, 50))
+@settings(max_examples=max(settings().max_examples // 4, 8))
 def test_the_smallest_horizon_works_and_one_less_is_refused(algorithm: ct.Algorithm, case: Case) -> None:
     arms, (m, agents) = case.arms(algorithm), case.setting(algorithm)
     least = smallest(algorithm, arms, m, agents)
@@ -144,7 +144,7 @@ def live_sizes(algorithm: ct.Algorithm, n: int) -> list[int]:
 
 @of_the_paper
 @given(case=cases())
-@settings(max_examples=max(settings().max_examples // 4, 50))
+@settings(max_examples=max(settings().max_examples // 4, 8))
 def test_a_round_begins_with_exactly_the_planned_number_of_arms(algorithm: ct.Algorithm, case: Case) -> None:
     m, agents = case.setting(algorithm)
     means = case.arms(algorithm).means

@@ -70,6 +70,7 @@ def run_and_kill(zygote, job, after):
     return int(zygote.stdout.readline()) != 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("team", ["local", "threads"])
 def test_killed_at_twenty_random_moments_a_run_ends_as_if_undisturbed(team, tmp_path, zygote):
     undisturbed = identify(Counted(tmp_path / "undisturbed"))

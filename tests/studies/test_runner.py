@@ -83,6 +83,7 @@ def killed_and_resumed(out, kills, seed):
                 struck += 1
 
 
+@pytest.mark.slow
 def test_a_study_killed_at_random_moments_ends_with_the_same_files(tmp_path, undisturbed):
     assert killed_and_resumed(tmp_path, kills=4, seed=1) > 0
     assert files(tmp_path) == undisturbed
@@ -126,6 +127,7 @@ def is_alive(pid):
         return False
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_no_worker_and_a_journal_that_goes_on(tmp_path, undisturbed):
     with started(tmp_path, start_new_session=True) as child:
         wait_for(
@@ -140,6 +142,7 @@ def test_ctrl_c_leaves_no_worker_and_a_journal_that_goes_on(tmp_path, undisturbe
     assert files(tmp_path) == undisturbed
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_a_clear_error_and_the_study_goes_on_later(tmp_path, undisturbed):
     def little_room():
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))

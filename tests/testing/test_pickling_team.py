@@ -24,6 +24,7 @@ def fails_at_the_third_call(mean: float, rng: np.random.Generator) -> float:
     return mean
 
 
+@pytest.mark.slow
 def test_it_passes_check_team_with_simulated_arms_functions_and_a_checkpoint():
     check_team(PicklingTeam, algorithms=["frugal-top"])
 
@@ -33,6 +34,7 @@ def test_it_passes_check_team_with_every_algorithm():
     check_team(PicklingTeam)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_pulls_nothing_again(tmp_path):
     path = tmp_path / "run.ctlog"
     run: dict[str, Any] = {"agents": 2, "horizon": 40, "seed": 3}

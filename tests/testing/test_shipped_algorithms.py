@@ -8,12 +8,8 @@ import collabtop as ct
 from collabtop.testing import check_algorithm
 from tests.laws.test_every_algorithm import EVERY
 
-FAST = "uniform"
-"""The check takes seconds: the others are slow tests."""
 
-
-@pytest.mark.parametrize(
-    "algorithm", [pytest.param(EVERY[name], id=name, marks=[] if name == FAST else pytest.mark.slow) for name in EVERY]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", EVERY.values(), ids=EVERY.keys())
 def test_every_algorithm_passes_check_algorithm(algorithm: ct.Algorithm) -> None:
     check_algorithm(algorithm, seed=3)

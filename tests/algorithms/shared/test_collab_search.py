@@ -85,7 +85,7 @@ hands = st.lists(st.lists(values, max_size=30), min_size=1, max_size=50).filter(
 
 
 @given(hands=hands, data=st.data())
-@settings(max_examples=max(settings().max_examples, 500))
+@settings(max_examples=settings().max_examples * 5 // 2)
 def test_it_is_exact_against_sorted_for_every_input(hands, data):
     team = Holding(*hands)
     check_search(team, data.draw(st.integers(1, team.total - 1), label="rank"))
@@ -115,7 +115,7 @@ def splits(draw):
 
 
 @given(hands=splits(), data=st.data())
-@settings(max_examples=max(settings().max_examples, 300))
+@settings(max_examples=settings().max_examples * 3 // 2)
 def test_it_is_exact_and_cheap_however_the_values_are_dealt(hands, data):
     team = Holding(*hands)
     rank = data.draw(st.one_of(st.integers(1, team.total - 1), st.just(1), st.just(team.total - 1)), label="rank")

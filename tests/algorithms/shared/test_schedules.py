@@ -78,7 +78,7 @@ def worst_time(schedule, problem):
 
 @pytest.mark.parametrize("schedule", ["paper", "full"])
 @given(n=SIZES, agents=st.one_of(st.integers(1, 20), st.integers(1, 2_000)), spare=st.integers(0, 500))
-@settings(max_examples=max(settings().max_examples, 500))
+@settings(max_examples=settings().max_examples * 5 // 2)
 def test_time_is_never_above_the_horizon_even_in_the_worst_case(schedule, n, agents, spare):
     least = SCHEDULES[schedule].smallest_horizon(ct.Problem(n, 1, agents, 1))
     horizon = least + spare

@@ -89,6 +89,7 @@ def test_a_wrong_clock_is_reported_as_a_wrong_clock(folder, monkeypatch, shift, 
         ct.SitesTeam(["north"], listen="localhost:0", cert=folder / "coordinator.pem")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shift", "message"),
     [(-1, "is not valid yet: the clock of this machine is slow"), (0, "has expired, or the clock")],
@@ -108,6 +109,7 @@ def test_a_site_reports_the_dates_of_the_coordinators_certificate(folder, tmp_pa
     thread.join(20)
 
 
+@pytest.mark.slow
 def test_a_site_whose_certificate_expires_while_it_waits_reports_that(folder):
     lines: list[str] = []
 
