@@ -5,19 +5,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import collabtop as ct
+from collabtop.algorithms.registry import algorithms_where
 
-HORIZON_ALGORITHMS = [
-    "frugal-top",
-    "frugal-top-noniid",
-    "paired-top",
-    "collab-top-iid",
-    "collab-top-noniid",
-    "kzz",
-    "kzz-balanced",
-    "uniform",
-]
-SINGLE_AGENT = ["sar", "sequential-halving"]
-ALGORITHMS = [*HORIZON_ALGORITHMS, *SINGLE_AGENT]
+
+def fits(algorithm, agents, m):
+    try:
+        ct.make_algorithm(algorithm).check(ct.Problem(n=5, m=m, agents=agents, horizon=150))
+    except ct.SettingError:
+        return False
+    return True
+
+
+ALGORITHMS = algorithms_where(needs_bounds=False)
 
 
 def reward(candidate, rng):
@@ -25,8 +24,8 @@ def reward(candidate, rng):
 
 
 def run(pull, algorithm, seed, m, **options):
-    m = 1 if algorithm == "sequential-halving" else m
-    agents = 1 if algorithm in SINGLE_AGENT else 3
+    agents = 3 if fits(algorithm, agents=3, m=1) else 1
+    m = m if fits(algorithm, agents, m) else 1
     return ct.identify(range(5), m, pull=pull, agents=agents, horizon=150, algorithm=algorithm, seed=seed, **options)
 
 
@@ -45,7 +44,7 @@ directions = st.sampled_from(["maximize", "minimize"])
 cases = {"algorithm": st.sampled_from(ALGORITHMS), "seed": st.integers(0, 2**32), "m": st.integers(1, 5)}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(**cases, bounds=st.sampled_from([None, (0, 1.5), (-4, 2)]))
 def test_minimizing_rewards_is_maximizing_their_opposites(algorithm, seed, m, bounds):
     opposite_bounds = None if bounds is None else (-bounds[1], -bounds[0])
@@ -55,7 +54,7 @@ def test_minimizing_rewards_is_maximizing_their_opposites(algorithm, seed, m, bo
     assert means(small) == [None if mean is None else pytest.approx(-mean) for mean in means(large)]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     **cases,
     bounds=st.sampled_from([(0, 1.5), (-4, 2), (-1e6, 1e6)]),
@@ -73,7 +72,7 @@ def test_bounds_do_what_rescaling_by_hand_does(algorithm, seed, m, bounds, direc
     assert without_unit(own) == without_unit(by_hand)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(**cases, exponent=st.integers(-40, 40))
 def test_without_bounds_the_scale_of_rewards_does_not_matter(algorithm, seed, m, exponent):
     # A power of 2, so that no rounding differs.
@@ -101,7 +100,7 @@ def test_a_small_difference_of_large_rewards_counts(algorithm, bounds):
 @pytest.mark.parametrize(
     "unit", [{"direction": "minimize", "bounds": None}, {"direction": "minimize", "bounds": (0, 9)}]
 )
-@pytest.mark.parametrize("algorithm", HORIZON_ALGORITHMS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_same_run_on_threads(unit, algorithm):
     local, threads = (run(reward, algorithm, 5, 2, team=team, **unit) for team in ("local", "threads"))
     assert local == threads

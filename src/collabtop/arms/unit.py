@@ -74,7 +74,7 @@ class Unit(msgspec.Struct, frozen=True):
         return ends if ends[0] <= ends[1] else (ends[1], ends[0])
 
     def shown_difference(self, difference: _Values) -> _Values:
-        """A difference or standard error of internal values in the user's unit; it has the same sign."""
+        """A difference or standard error of internal values in the user's unit: positive if the first is better."""
         return difference if self.bounds is None else difference * (self.bounds[1] - self.bounds[0])
 
     def text(self, reward: float) -> str:
@@ -83,10 +83,15 @@ class Unit(msgspec.Struct, frozen=True):
         >>> Unit().text(0.5), Unit("minimize", (0, 500)).text(125), Unit(bounds=None).text(0.000123456789)
         ('0.5000', '125.00', '0.000123457')
         """
+        return f"{reward:.6g}" if self.decimals is None else f"{reward:.{self.decimals}f}"
+
+    @property
+    def decimals(self) -> int | None:
+        """Digits after the point of a reward as text; None: six significant digits."""
         if self.bounds is None:
-            return f"{reward:.6g}"
+            return None
         exponent = math.floor(math.log10(self.bounds[1] - self.bounds[0]))
-        return f"{reward:.{max(0, 4 - exponent)}f}" if -6 <= exponent <= 12 else f"{reward:.6g}"
+        return max(0, 4 - exponent) if -6 <= exponent <= 12 else None
 
     def fault(self, reward: Any) -> str:
         """Why a number is not a reward in this unit, and what to pass instead; "" if it is one."""

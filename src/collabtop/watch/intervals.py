@@ -1,5 +1,7 @@
 """The 95% intervals of all candidates, computed anew only where a mean or a number of pulls has changed."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,6 +40,16 @@ def _interval(mean: float, pulls: int, population: int | None) -> tuple[float, f
     return wilson_interval(mean, pulls, population=population)
 
 
+_SMALL, _MOST_DIGITS = 1e-3, 290
+
+
 def as_reals(values: NDArray[np.float64], digits: int = 9) -> list[float | None]:
-    """Rounded numbers as JSON has them: None instead of NaN."""
+    """Rounded numbers as JSON has them: None instead of NaN. Very small numbers keep more digits after the point.
+
+    >>> as_reals(np.array([0.123456789012, np.nan])), as_reals(np.array([1.23456789012e-7]))
+    ([0.123456789, None], [1.23456789e-07])
+    """
+    largest = float(np.nanmax(np.abs(values), initial=0.0))
+    if 0 < largest < _SMALL:
+        digits = min(digits - math.floor(math.log10(largest)), _MOST_DIGITS)
     return [None if value != value else value for value in np.round(values, digits).tolist()]

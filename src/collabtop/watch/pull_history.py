@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from collabtop.arms.draws import ALL_AGENTS, example_order
+from collabtop.arms.unit import DEFAULT_UNIT, Unit
 from collabtop.runlog.format import Exchange, Header, Record, Rewards, Sums, Timestamp
 from collabtop.stats import Z_95, wilson_interval
 from collabtop.watch.log_follower import LogFollower
@@ -35,7 +36,7 @@ class Pull(msgspec.Struct):
     number: int
     """Counted over all pulls of the agent."""
     reward: float
-    """NaN: the pull failed for good."""
+    """As an internal value; NaN: the pull failed for good."""
     at: float
     """Seconds since 1970, or NaN."""
     example: Example | None = None
@@ -148,6 +149,11 @@ class PullHistory:
         """The number of examples if each is used once."""
         return None if self.header is None else self.header.pull_limit
 
+    @property
+    def unit(self) -> Unit:
+        """The unit of the user's rewards."""
+        return DEFAULT_UNIT if self.header is None else self.header.unit
+
     def rewards_by_example(self) -> dict[Example, float]:
         """The reward on each example that was used successfully; on the latest lap, if there were several."""
         return {
@@ -181,15 +187,18 @@ def candidate_view(history: PullHistory, page: int) -> dict[str, Any]:
 
 
 def _point(history: PullHistory, pulls: int, failed: int, mean: float, at: float) -> list[float | None]:
-    low, high = wilson_interval(mean, pulls - failed, population=history.population)
-    return [pulls, round(mean, 9), round(low, 9), round(high, 9), None if math.isnan(at) else at]
+    unit = history.unit
+    ends: tuple[float | None, float | None] = None, None
+    if unit.bounded:
+        ends = unit.shown_interval(*wilson_interval(mean, pulls - failed, population=history.population))
+    return [pulls, unit.shown(mean), *ends, None if math.isnan(at) else at]
 
 
 def _row(history: PullHistory, pull: Pull) -> dict[str, Any]:
     return {
         "agent": pull.agent,
         "number": pull.number,
-        "reward": None if math.isnan(pull.reward) else pull.reward,
+        "reward": None if math.isnan(pull.reward) else history.unit.shown(pull.reward),
         "at": None if math.isnan(pull.at) else pull.at,
         "example": None if pull.example is None else history.example_name(pull.example),
     }
@@ -197,7 +206,7 @@ def _row(history: PullHistory, pull: Pull) -> dict[str, Any]:
 
 def comparison_view(first: PullHistory, second: PullHistory) -> dict[str, Any]:
     """Two candidates on the examples that both were scored on: the difference, its interval, and where they differ."""
-    ours, theirs = first.rewards_by_example(), second.rewards_by_example()
+    ours, theirs, unit = first.rewards_by_example(), second.rewards_by_example(), first.unit
     pairs = [(example, ours[example], theirs[example]) for example in sorted(ours.keys() & theirs.keys())]
     differences = np.array([one - other for _, one, other in pairs])
     separating = sorted(pairs, key=lambda pair: -abs(pair[1] - pair[2]))[:_SEPARATING]
@@ -206,8 +215,12 @@ def comparison_view(first: PullHistory, second: PullHistory) -> dict[str, Any]:
         "common": len(pairs),
         "better": int((differences > 0).sum()),
         "worse": int((differences < 0).sum()),
-        "difference": difference_interval(differences, first.population),
-        "separating": [[first.example_name(example), one, other] for example, one, other in separating if one != other],
+        "difference": difference_interval(unit.shown(differences) - unit.shown(0.0), first.population),
+        "separating": [
+            [first.example_name(example), unit.shown(one), unit.shown(other)]
+            for example, one, other in separating
+            if one != other
+        ],
     }
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from collabtop.arms.unit import Unit
 from collabtop.coordination.scoreboard import ACCEPTED, OPEN, REJECTED
 from collabtop.errors import InputError
 from collabtop.protocol.ledger import Direction, Ledger
@@ -42,7 +43,7 @@ def view(run: WatchedRun) -> Sections:
             "communication": _communication(run),
             "agents": _agents(run, header),
             "rounds": _rounds(run),
-            "arms": _arms(run, header),
+            "arms": _in_unit(_arms(run, header), header.unit),
             "comparison": {"baseline": msgspec.to_builtins(run.baseline), "order": msgspec.to_builtins(run.order)},
             "answer": _answer(run),
         }
@@ -99,6 +100,9 @@ def _head(run: WatchedRun, header: Header) -> Sections:
         "confidence": header.confidence,
         "labels": None if header.labels is None else [printable(label, markup=False) for label in header.labels],
         "paired": header.paired,
+        "direction": header.direction,
+        "bounds": header.bounds,
+        "decimals": header.unit.decimals,
         "sites": [name for name, count in run.state.sites for _ in range(count)],
     }
 
@@ -212,6 +216,19 @@ def _arms(run: WatchedRun, header: Header) -> dict[str, list[Any]]:
         verdicts[state.top] = ACCEPTED
     unknown = dict.fromkeys(("mean", "low", "high", "pulls", "round"), [None] * header.n)
     return seen | unknown | {"verdict": verdicts.tolist()}
+
+
+def _in_unit(columns: dict[str, list[Any]], unit: Unit) -> dict[str, list[Any]]:
+    """Means and intervals in the user's unit."""
+    if unit.is_default:
+        return columns
+    shown = dict(columns)
+    for prefix in ("", "seen_"):
+        names = [prefix + name for name in ("mean", "low", "high")]
+        mean, *ends = ([None if x is None else unit.shown(x) for x in columns[name]] for name in names)
+        low, high = reversed(ends) if unit.direction == "minimize" else ends
+        shown |= dict(zip(names, (mean, low, high), strict=True))
+    return shown
 
 
 def _answer(run: WatchedRun) -> Sections | None:

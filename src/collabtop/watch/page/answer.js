@@ -32,7 +32,7 @@ export function sureness(state, rows) {
   const { answer, head } = state;
   if (answer && answer.sure === true) return `It is correct with probability at least ${head.confidence}.`;
   const limit = answer && answer.sure === false ? "The run reached its limit before it had the requested confidence. " : "";
-  const gap = border(rows, head.m);
+  const gap = border(rows, head);
   if (!gap) return limit + (rows[head.m] ? "There are too few rewards to compare it with the next candidate." : "These are all candidates.");
   const difference = `place ${whole(gap.inside.place)} is ahead of place ${whole(gap.outside.place)} by ${mean(gap.difference)} ± ${mean(gap.half)} (95%)`;
   if (gap.difference > gap.half) return `${limit}It is separated from the rest: ${difference}.`;

@@ -2,7 +2,7 @@
 
 import { CANDIDATES, drawCandidates, placeAt } from "./candidates_chart.js";
 import { $, clamped, make, setText } from "./parts.js";
-import { ORDER, standing } from "./standing.js";
+import { ORDER, sign, standing } from "./standing.js";
 import { VERDICT_TEXT, mean, range, whole } from "./format.js";
 import { WindowedTable } from "./table.js";
 
@@ -17,7 +17,7 @@ const COLUMNS = [
   { key: "failed", title: "failed", width: 4.6, number: true, text: (row) => whole(row.failed) },
 ];
 const NARROW = ["place", "label", "mean"], WIDE = ["place", "label", "mean", "interval", "pulls", "verdict"];
-const DESCENDING = new Set(["mean", "pulls", "failed", "interval"]); // the order of the first click
+const DESCENDING = new Set(["pulls", "failed", "interval"]); // the order of the first click
 const STORED = "collabtop columns";
 
 export class Candidates {
@@ -137,7 +137,8 @@ export class Candidates {
   }
 
   sortBy(key) {
-    this.sort = { key, descending: this.sort.key === key ? !this.sort.descending : DESCENDING.has(key) };
+    const first = key === "mean" ? sign(this.state.head) > 0 : DESCENDING.has(key); // the best mean first
+    this.sort = { key, descending: this.sort.key === key ? !this.sort.descending : first };
     this.markSort(); this.selected = null; this.refresh();
   }
 

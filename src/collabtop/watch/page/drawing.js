@@ -122,7 +122,8 @@ export function drawLine(canvas, points, { x: label, y: title, zero }) {
 
 // -- a mean with its interval: `points` of [x, mean, low, high]
 
-export function drawBand(canvas, points, unit) {
+export function drawBand(canvas, measured, unit) {
+  const points = measured.map(([x, value, low, high]) => [x, value, low ?? value, high ?? value]);
   const { pen, frame } = prepare(canvas, { left: 52, top: 10, right: 12, bottom: 34 });
   const colour = colours();
   const scale = plainScale(frame, 0, points.at(-1)[0], Math.min(...points.map((point) => point[2])), Math.max(...points.map((point) => point[3])));

@@ -3,13 +3,20 @@
 export const VERDICTS = ["open", "accepted", "rejected", "inside"];
 export const VERDICT_TEXT = { open: "open", accepted: "accepted", rejected: "rejected", inside: "settled inside an agent" };
 const WHOLE = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 });
-const MEAN = new Intl.NumberFormat(undefined, { minimumFractionDigits: 4, maximumFractionDigits: 4 });
-const SIGNED = new Intl.NumberFormat(undefined, { minimumFractionDigits: 4, maximumFractionDigits: 4, signDisplay: "exceptZero" });
+let MEAN, SIGNED;
 const SIGNIFICANT = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3 });
 const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const PERCENT = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 2 });
 const missing = (value) => value === null || value === undefined || Number.isNaN(value);
+
+// Rewards have so many digits after the point; null: six significant digits.
+export function setDecimals(decimals) {
+  const digits = decimals === null ? { maximumSignificantDigits: 6 } : { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+  MEAN = new Intl.NumberFormat(undefined, digits);
+  SIGNED = new Intl.NumberFormat(undefined, { ...digits, signDisplay: "exceptZero" });
+}
+setDecimals(4);
 
 export const whole = (value) => (missing(value) ? "–" : WHOLE.format(value));
 export const mean = (value) => (missing(value) ? "–" : MEAN.format(value));

@@ -2,7 +2,7 @@
 
 import { $, announce, listen, setText, tabs } from "./parts.js";
 import { Candidates } from "./candidates.js";
-import { dateTime, whole } from "./format.js";
+import { dateTime, setDecimals, whole } from "./format.js";
 import { drawAgents, drawHealth, tickAgents, unreachable } from "./health.js";
 import { drawAnswer, drawTiles, drawTime } from "./answer.js";
 import { drawCommunication } from "./communication.js";
@@ -22,7 +22,7 @@ export function showRun(name) {
   base = `/api/runs/${encodeURIComponent(name)}`;
   setText("name", name);
   $("csv").href = `${base}/table.csv`; $("json").href = `${base}/result.json`;
-  candidates = new Candidates({ open: openOne, compare: (...arms) => openComparison(base, arms.map(rowOf), isLive) });
+  candidates = new Candidates({ open: openOne, compare: (...arms) => openComparison(base, arms.map(rowOf), state.head, isLive) });
   candidates.onSource = () => drawLater("answer");
   tabs("run", (current) => { view = current; drawLater(...ALL); });
   addEventListener("resize", () => drawLater(...ALL));
@@ -97,6 +97,7 @@ function drawHead() {
   $("notice").hidden = !notice; setText("notice", notice || "");
   $("downloads").hidden = !head;
   if (!head) return;
+  setDecimals(head.decimals);
   const limit = head.confidence ? `confidence ${+(head.confidence * 100).toFixed(4)}%` : `horizon ${whole(head.horizon)}`;
   const agents = head.agents === 1 ? "1 agent" : `${whole(head.agents)} agents`;
   const started = progress.started === null ? "" : `, started ${dateTime(progress.started)}`;

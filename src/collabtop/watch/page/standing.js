@@ -2,6 +2,9 @@
 
 import { VERDICTS } from "./format.js";
 
+// Larger means are better, or smaller ones: rewards are in the user's unit.
+export const sign = (head) => (head.direction === "minimize" ? -1 : 1);
+
 const STANDING = { accepted: 0, open: 1, inside: 2, rejected: 3 };
 export const ORDER = "Accepted candidates first, then open ones, then those settled inside an agent, then rejected ones; within each, the best mean first.";
 
@@ -23,7 +26,7 @@ export function standing(state, source) {
       verdict: VERDICTS[arms.verdict[arm]], round: arms.round[arm] >= 0 ? arms.round[arm] : null, failed: arms.failed[arm],
     });
   }
-  const value = (row) => row.mean ?? -Infinity, rank = (row) => final.get(row.arm) ?? Infinity;
+  const value = (row) => (Number.isFinite(row.mean) ? sign(head) * row.mean : -Infinity), rank = (row) => final.get(row.arm) ?? Infinity;
   rows.sort((a, b) => (rank(a) === rank(b) ? 0 : rank(a) - rank(b)) || order[a.verdict] - order[b.verdict] || (value(a) === value(b) ? 0 : value(b) - value(a)) || a.arm - b.arm);
   rows.forEach((row, index) => { row.place = index + 1; });
   return rows;
@@ -33,14 +36,15 @@ const halfWidth = (row) => (row.high - row.low) / 2;
 
 // The weakest of the first m, and the one after them that is hardest to separate from it: their difference, and half
 // the width of its 95% interval; null if their means are not known.
-export function border(rows, m) {
-  const weakest = rows.slice(0, m).filter((row) => row.low !== null).reduce((least, row) => (least && least.mean <= row.mean ? least : row), null);
+export function border(rows, head) {
+  const better = (row, other) => sign(head) * (row.mean - other.mean), m = head.m;
+  const weakest = rows.slice(0, m).filter((row) => row.low !== null).reduce((least, row) => (least && better(least, row) <= 0 ? least : row), null);
   if (!weakest) return null;
   let hardest = null, least = Infinity;
   for (const row of rows.slice(m)) {
     if (row.low === null) continue;
-    const half = Math.hypot(halfWidth(weakest), halfWidth(row)), clear = (weakest.mean - row.mean) / Math.max(half, 1e-12);
-    if (clear < least) { least = clear; hardest = { inside: weakest, outside: row, difference: weakest.mean - row.mean, half }; }
+    const half = Math.hypot(halfWidth(weakest), halfWidth(row)), clear = better(weakest, row) / Math.max(half, Number.MIN_VALUE);
+    if (clear < least) { least = clear; hardest = { inside: weakest, outside: row, difference: better(weakest, row), half }; }
   }
   return hardest;
 }

@@ -2,39 +2,40 @@
 
 import { clamped, fill, getJson, setText, showDialog } from "./parts.js";
 import { mean, range, signed, whole } from "./format.js";
+import { sign } from "./standing.js";
 
-export function openComparison(base, rows, isLive) {
+export function openComparison(base, rows, head, isLive) {
   const load = async () => {
     const both = await getJson(`${base}/comparison/${rows[0].arm}/${rows[1].arm}`);
-    draw(rows, both);
+    draw(rows, both, head);
     return both;
   };
   showDialog("two", load, isLive);
 }
 
-function draw(rows, both) {
+function draw(rows, both, head) {
   fill("two-table", rows.map((row, index) => ({ cells: ["AB"[index], clamped(row.label), mean(row.mean), range(row.low, row.high), whole(row.pulls)], header: 1 })));
-  setText("two-text", both.error || (both.complete === false ? "Reading the log." : both.paired ? pairedText(both) : unpairedText(rows)));
+  setText("two-text", both.error || (both.complete === false ? "Reading the log." : both.paired ? pairedText(both, head) : unpairedText(rows, head)));
   const examples = both.separating || [];
   setText("two-hint", examples.length ? "Those with the largest difference first." : both.paired ? "There is no example on which they differ." : "Examples are known only where pulls are paired (a set of examples, or paired=True).");
   fill("two-examples", examples.map(([example, one, other]) => ({ cells: [example, mean(one), mean(other), signed(one - other)] })));
 }
 
-function pairedText(both) {
+function pairedText(both, head) {
   const counts = `On ${whole(both.common)} examples that both were scored on, A is better on ${whole(both.better)}, B on ${whole(both.worse)}, and they are equal on ${whole(both.common - both.better - both.worse)}.`;
   if (!both.difference) return `${counts} At least two are needed for an interval.`;
   const [difference, low, high] = both.difference;
-  return `${counts} Paired difference A − B: ${signed(difference)}, ${low === high ? "exact, on all examples" : `95% interval ${signed(low)} to ${signed(high)}`}. ${verdict(low, high)}`;
+  return `${counts} Paired difference A − B: ${signed(difference)}, ${low === high ? "exact, on all examples" : `95% interval ${signed(low)} to ${signed(high)}`}. ${verdict(low, high, head)}`;
 }
 
 // Without pairs, the two means are independent: the variances add up.
-function unpairedText([one, other]) {
+function unpairedText([one, other], head) {
   if (one.low === null || other.low === null) return "One of them has no rewards yet.";
   const difference = one.mean - other.mean, half = Math.hypot((one.high - one.low) / 2, (other.high - other.low) / 2);
-  return `They were not scored on the same examples. Difference of the means A − B: ${signed(difference)}, 95% interval ${signed(difference - half)} to ${signed(difference + half)}. ${verdict(difference - half, difference + half)}`;
+  return `They were not scored on the same examples. Difference of the means A − B: ${signed(difference)}, 95% interval ${signed(difference - half)} to ${signed(difference + half)}. ${verdict(difference - half, difference + half, head)}`;
 }
 
-function verdict(low, high) {
-  if (low > 0) return "A is better.";
-  return high < 0 ? "B is better." : "They are not separated.";
+function verdict(low, high, head) {
+  if (low <= 0 && high >= 0) return "They are not separated.";
+  return sign(head) * low > 0 ? "A is better." : "B is better.";
 }
