@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from collabtop.arms.logged import LoggedArms as LoggedArms
     from collabtop.arms.logged import read_rewards as read_rewards
     from collabtop.arms.policy import PullPolicy as PullPolicy
+    from collabtop.arms.rate import Rate as Rate
+    from collabtop.arms.rate import RetryLater as RetryLater
     from collabtop.arms.reward import Reward as Reward
     from collabtop.arms.simulated import BernoulliArms as BernoulliArms
     from collabtop.arms.simulated import BetaArms as BetaArms
@@ -83,6 +85,7 @@ if TYPE_CHECKING:
     from collabtop.studies.grid import Study as Study
     from collabtop.studies.table import StudyTable as StudyTable
     from collabtop.teams.local import LocalTeam as LocalTeam
+    from collabtop.teams.processes import ProcessesTeam as ProcessesTeam
     from collabtop.teams.ray.team import RayTeam as RayTeam
     from collabtop.teams.sites.certificates import make_certificates as make_certificates
     from collabtop.teams.sites.certificates import renew_certificates as renew_certificates
@@ -131,14 +134,17 @@ _MODULE_OF = {
     "PairedTop": "algorithms.paired_top",
     "Plan": "planning.planner",
     "Problem": "problem",
+    "ProcessesTeam": "teams.processes",
     "Progress": "runs.progress",
     "ProtocolError": "errors",
     "PullError": "errors",
     "PullPolicy": "arms.policy",
+    "Rate": "arms.rate",
     "RayTeam": "teams.ray.team",
     "RemoteArms": "teams.sites.team",
     "RepairReport": "runlog.log_repair",
     "Result": "runs.result",
+    "RetryLater": "arms.rate",
     "Reward": "arms.reward",
     "Run": "runs.handle",
     "SAR": "algorithms.sar",

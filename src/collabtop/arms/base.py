@@ -18,6 +18,7 @@ from collabtop.validation import wrong_value
 
 if TYPE_CHECKING:
     from collabtop.arms.calls import AttemptOutcome, PullAttempt
+    from collabtop.arms.pool import CallOptions
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -87,6 +88,8 @@ class Arms(ABC):
     """Whether the arms are candidates with a function `pull`, so that `resume` can rebuild them from a checkpoint."""
     unit: Unit = DEFAULT_UNIT
     """The direction and bounds of the rewards. `pull` returns sums of internal values: `unit.internal(reward)`."""
+    calls_function: ClassVar[bool] = False
+    """Whether every pull calls a function of the user's, so that several may run at once."""
     paired: bool = False
     """Whether pull number t of every arm uses the same example, or the same random numbers."""
     pull_limit: int | None = None
@@ -128,6 +131,17 @@ class Arms(ABC):
     def pull_limit_of(self, agent: int) -> int | None:
         """The most pulls of an arm by this agent, if agents have different (non-IID) examples; None: no limit."""
         return None
+
+    @property
+    def call_options(self) -> CallOptions:
+        """How the user's function is called, if the arms call one."""
+        from collabtop.arms.pool import CallOptions
+
+        return CallOptions()
+
+    def with_calls(self, **options: Any) -> Arms:
+        """The same arms with other `CallOptions`; arms that call no function do not change."""
+        return self
 
     def use_pickler(self, dumps: Callable[[Any], bytes]) -> None:  # noqa: B027
         """Use `dumps` to pickle the user's function for pulls in a separate process."""

@@ -16,6 +16,7 @@ from collabtop.arms.calls import (
 )
 from collabtop.arms.event_loop import EventLoopThread
 from collabtop.arms.policy import PullPolicy
+from collabtop.arms.pool import CallOptions
 from collabtop.arms.workers import WorkerCaller
 
 
@@ -29,12 +30,14 @@ class Caller(Protocol):
         """Release threads and processes; attempts in progress are abandoned."""
 
 
-def make_caller(function: PullFunction, policy: PullPolicy, dumps: Callable[[Any], bytes]) -> Caller:
+def make_caller(
+    function: PullFunction, policy: PullPolicy, dumps: Callable[[Any], bytes], options: CallOptions
+) -> Caller:
     """The caller that suits the function and the policy; `dumps` pickles the function for a separate process."""
     if function.is_async:
         return LoopCaller(function, policy)
-    if policy.time_limit is not None:
-        return WorkerCaller(function, policy, dumps)
+    if options.processes or policy.time_limit is not None:
+        return WorkerCaller(function, policy, dumps, options)
     return DirectCaller(function, policy)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from collabtop.arms.base import Drawn, Reals
 from collabtop.arms.draws import ALL_AGENTS, example_order, pull_rng
+from collabtop.arms.rate import RetryLater, retry_after
 from collabtop.arms.reward import Reward
 from collabtop.arms.unit import Unit
 from collabtop.errors import InputError
@@ -192,6 +193,8 @@ class AttemptOutcome(NamedTuple):
     """What an attempt that failed was charged, if it is known."""
     seconds: float = 0.0
     """How long the call took."""
+    retry_after: float | None = None
+    """How long the service asked to wait before the call is repeated; 0 if it gave no time, None if it did not ask."""
 
 
 def make_attempt(function: PullFunction, attempt: PullAttempt, retry_on: tuple[type[Exception], ...]) -> AttemptOutcome:
@@ -206,7 +209,9 @@ def make_attempt(function: PullFunction, attempt: PullAttempt, retry_on: tuple[t
 def outcome_of_error(error: BaseException, retry_on: tuple[type[Exception], ...]) -> AttemptOutcome:
     """The outcome of a call that raised."""
     retry = isinstance(error, retry_on) and not isinstance(error, InputError)  # a wrong `Reward` stays wrong
-    return AttemptOutcome(None, f"raised {type(error).__name__}: {error}", retry, error)
+    cost = error.cost if isinstance(error, RetryLater) else None
+    message = f"raised {type(error).__name__}: {error}"
+    return AttemptOutcome(None, message, retry, error, cost, retry_after=retry_after(error) if retry else None)
 
 
 def outcome_of_value(

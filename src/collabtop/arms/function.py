@@ -1,9 +1,9 @@
 """Arms whose rewards come from a user's function: one call per pull."""
 
+import copy
 import math
-import pickle
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 from types import FunctionType
 from typing import Any, ClassVar
@@ -16,15 +16,23 @@ from collabtop.arms.callers import Caller, make_caller
 from collabtop.arms.calls import AttemptOutcome, CandidatePull, PullAttempt, PullFunction
 from collabtop.arms.draws import AgentHalted, Draws
 from collabtop.arms.policy import PullPolicy
+from collabtop.arms.pool import CallOptions, PullPool
+from collabtop.arms.rate import Gate
 from collabtop.arms.unit import Bounds, Direction, Unit
+from collabtop.arms.workers import dumps
 from collabtop.errors import InputError, PullError
 from collabtop.validation import wrong_value
 
 Pull = Callable[..., Any]
 
+_MOST_THROTTLED = 30
+"""How often a service may put off one call before that counts as a failure."""
+
 
 class CalledArms(Arms):
     """Arms that call a function for every pull: the common part of `FunctionArms` and `DatasetArms`."""
+
+    calls_function: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -51,9 +59,12 @@ class CalledArms(Arms):
                 argument="policy",
             )
         self.failure_mode: FailureMode = self.policy.failures
-        self._dumps: Callable[[Any], bytes] = pickle.dumps
+        self._dumps: Callable[[Any], bytes] = dumps
         self._function = function
+        self._options = CallOptions()
         self._caller: Caller | None = None
+        self._gate: Gate | None = None
+        self._pool: PullPool | None = None
         self._users = 0
         self._lock = threading.Lock()
 
@@ -70,9 +81,23 @@ class CalledArms(Arms):
         """Note that a run is over; after the last one, threads and processes are released."""
         with self._lock:
             self._users -= 1
-            caller, self._caller = (None, self._caller) if self._users > 0 else (self._caller, None)
-        if caller is not None:
-            caller.close()
+            if self._users > 0:
+                return
+            resources, self._caller, self._pool, self._gate = (self._caller, self._pool), None, None, None
+        for resource in resources:
+            if resource is not None:
+                resource.close()
+
+    @property
+    def call_options(self) -> CallOptions:
+        """How the function is called."""
+        return self._options
+
+    def with_calls(self, **options: Any) -> Arms:
+        """A copy of these arms with other `CallOptions`."""
+        arms = copy.copy(self)
+        arms._options = msgspec.structs.replace(self._options, **options)
+        return arms
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Call the function once per pull, in the order of `arms`."""
@@ -84,55 +109,87 @@ class CalledArms(Arms):
 
     def pull_recorded(self, arms: Ints, times: Ints, draws: Draws, recorder: Recorder) -> Reals:
         """Call the function for the pulls that are not recorded yet, and record each reward immediately."""
-        sums, number = np.zeros(len(arms)), draws.pulls_made
+        counts = np.broadcast_to(times, arms.shape).tolist()
+        rewards = [np.empty(count) for count in counts]
+        jobs = self._jobs(arms.tolist(), counts, rewards, draws, recorder)
+
+        def make(job: tuple[PullAttempt, Reals]) -> None:
+            attempt, target = job
+            drawn = self._attempt_until_done(attempt, draws, recorder)
+            recorder.keep(attempt, drawn)
+            target[:] = drawn.rewards
+
         try:
-            batch = zip(arms.tolist(), np.broadcast_to(times, arms.shape).tolist(), draws.next_pulls(arms), strict=True)
-            for index, (arm, count, replicate) in enumerate(batch):
-                pulls = PullAttempt(arm, count, draws.seed, draws.agent, number, replicate)
-                sums[index] = self._sum(arm, self._rewards(pulls, draws, recorder), draws)
-                draws.pulls_by_arm[arm] += count
-                number += count
+            pool = self._ready_pool()
+            if pool is None:
+                for job in jobs:
+                    make(job)
+            else:
+                pool.run(jobs, make, count=sum(counts))
         finally:
             recorder.flush(draws.agent)
-        return sums
+        for arm, count in zip(arms.tolist(), counts, strict=True):
+            draws.pulls_by_arm[arm] += count
+        return np.array([self._sum(arm, drawn, draws) for arm, drawn in zip(arms.tolist(), rewards, strict=True)])
 
-    def _rewards(self, pulls: PullAttempt, draws: Draws, recorder: Recorder) -> Reals:
-        """The rewards of `pulls.times` pulls of one arm: recorded ones, and new ones where there are none."""
-        rewards, done = np.empty(pulls.times), 0
-        while done < pulls.times:
-            attempt = pulls.after(done)
-            drawn = recorder.recall(attempt, attempt.times)
-            if not len(drawn.rewards):
+    def _jobs(
+        self, arms: list[int], counts: list[int], rewards: list[Reals], draws: Draws, recorder: Recorder
+    ) -> Iterator[tuple[PullAttempt, Reals]]:
+        """The pulls to make, each with the place for its rewards; recorded ones are filled in on the way."""
+        number = draws.pulls_made
+        starts = draws.next_pulls(np.array(arms))
+        for arm, count, target, replicate in zip(arms, counts, rewards, starts, strict=True):
+            pulls, done = PullAttempt(arm, count, draws.seed, draws.agent, number, replicate), 0
+            while done < count:
+                attempt = pulls.after(done)
+                recalled = recorder.recall(attempt, attempt.times).rewards
+                if len(recalled):
+                    target[done : done + len(recalled)] = recalled
+                    done += len(recalled)
+                    continue
                 if draws.halted.is_set():
                     raise AgentHalted
                 attempt = attempt if self._function.batch else attempt._replace(times=1)
-                drawn = self._attempt_until_done(attempt, draws, recorder)
-                recorder.keep(attempt, drawn)
-            rewards[done : done + len(drawn.rewards)] = drawn.rewards
-            done += len(drawn.rewards)
-        return rewards
+                yield attempt, target[done : done + attempt.times]
+                done += attempt.times
+            number += count
 
     def _attempt_until_done(self, attempt: PullAttempt, draws: Draws, recorder: Recorder) -> Drawn:
-        caller, label = self._ready_caller(), self.label(attempt.arm)
         before = recorder.charged_before(attempt)
         charged = [] if before is None else [before]  # by failed attempts
+        label, throttled = self.label(attempt.arm), 0
         while True:
-            began = perf_counter()
-            outcome = caller.call(attempt)
-            seconds = perf_counter() - began
+            outcome = self._call(attempt, draws)
             if outcome.drawn is not None:
-                return _charged_too(outcome.drawn._replace(seconds=seconds), charged)
+                return _charged_too(outcome.drawn._replace(seconds=outcome.seconds), charged)
             if draws.halted.is_set():
                 raise AgentHalted
-            again = outcome.retry and attempt.retries < self.policy.retries
-            outcome = outcome._replace(seconds=seconds)
+            # A call that the service put off has not been made: it is repeated with the same random numbers.
+            put_off = outcome.retry_after is not None and throttled < _MOST_THROTTLED
+            again = put_off or (outcome.retry and attempt.retries < self.policy.retries)
             recorder.note_failure(attempt, label, outcome, again=again)
             if outcome.cost is not None:
                 charged.append(outcome.cost)
             if not again:
                 return _charged_too(Drawn(self._failed_rewards(attempt, outcome, label)), charged)
-            draws.halted.wait(self.policy.delay(attempt.retries))
-            attempt = attempt._replace(retries=attempt.retries + 1)
+            delay = self.policy.spread_delay(throttled if put_off else attempt.retries, attempt.number)
+            draws.halted.wait(max(delay, outcome.retry_after or 0.0))
+            if put_off:
+                throttled += 1
+            else:
+                attempt = attempt._replace(retries=attempt.retries + 1)
+
+    def _call(self, attempt: PullAttempt, draws: Draws) -> AttemptOutcome:
+        """Make one attempt when its turn comes, and measure how long it takes."""
+        caller, gate = self._ready()
+        gate.enter(attempt.arm, attempt.times, draws.halted)
+        asked_to_wait, began = None, perf_counter()
+        try:
+            outcome = caller.call(attempt)
+            asked_to_wait = outcome.retry_after
+        finally:
+            gate.leave(asked_to_wait)
+        return outcome._replace(seconds=perf_counter() - began)
 
     def _failed_rewards(self, attempt: PullAttempt, outcome: AttemptOutcome, label: str) -> Reals:
         if self.policy.failures == "raise":
@@ -161,17 +218,29 @@ class CalledArms(Arms):
             label,
         )
 
-    def _ready_caller(self) -> Caller:
-        caller = self._caller
-        if caller is not None:
-            return caller
+    def _ready(self) -> tuple[Caller, Gate]:
+        """What calls the function and what says when, made for the first pull."""
+        caller, gate = self._caller, self._gate
+        if caller is None or gate is None:
+            with self._lock:
+                caller, gate = self._caller, self._gate
+                if caller is None or gate is None:
+                    caller = make_caller(self._function, self.policy, self._dumps, self._options)
+                    gate = Gate(self.candidates, self._options.rates)
+                    self._gate, self._caller = gate, caller
+        return caller, gate
+
+    def _ready_pool(self) -> PullPool | None:
+        """The threads that make pulls; None if each agent makes its own, one after the other."""
+        if self._options.workers is None:
+            return None
         with self._lock:
-            if self._caller is None:
-                self._caller = make_caller(self._function, self.policy, self._dumps)
-            return self._caller
+            if self._pool is None:
+                self._pool = PullPool(self._options.workers)
+            return self._pool
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_caller": None, "_users": 0, "_lock": None}
+        return {**vars(self), "_caller": None, "_gate": None, "_pool": None, "_users": 0, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

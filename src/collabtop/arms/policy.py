@@ -6,6 +6,9 @@ from typing import Any, Literal, get_args
 
 from collabtop.validation import whole_number, wrong_value
 
+_GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
+"""Multiples of it are spread evenly over [0, 1), wherever they begin and end."""
+
 Failures = Literal["raise", "zero", "skip"]
 
 
@@ -18,7 +21,8 @@ class PullPolicy:
 
     Args:
         retries: how often a failed pull is retried, each time with a new `rng`.
-        wait: seconds before the first retry; the wait doubles with each further retry.
+        wait: seconds before the first retry; the wait doubles with each further retry. Up to half of it is left out,
+            so that pulls that fail together are not retried together.
         longest_wait: the longest wait between two attempts, in seconds.
         retry_on: the exceptions that are retried.
         time_limit: seconds that one pull may take (a batch: this times the number of pulls). A function that
@@ -66,6 +70,14 @@ class PullPolicy:
         [1.0, 2.0, 4.0, 5]
         """
         return min(self.longest_wait, self.wait * float(1 << min(attempt, 60)))
+
+    def spread_delay(self, attempt: int, number: int) -> float:
+        """The delay, shortened by up to a half that depends on the pull: pulls that fail together are spread in time.
+
+        >>> [round(PullPolicy(wait=1).spread_delay(0, number), 2) for number in range(4)]
+        [1.0, 0.69, 0.88, 0.57]
+        """
+        return self.delay(attempt) * (1 - 0.5 * (number * _GOLDEN_RATIO % 1))
 
 
 def _seconds(value: Any, least: float) -> bool:

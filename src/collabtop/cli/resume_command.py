@@ -29,6 +29,8 @@ def resume(
     team: shared.TeamOption = shared.TeamName.local,
     address: shared.AddressOption = None,
     timeout: shared.Timeout = None,
+    workers: shared.Workers = None,
+    rate: shared.RateOption = None,
     retries: shared.Retries = 0,
     wait: shared.Wait = 0.5,
     time_limit: shared.TimeLimit = None,
@@ -59,6 +61,8 @@ def resume(
             **given,
             team=shared.make_team(team, address),
             timeout=timeout,
+            workers=workers,
+            rate=rate,
             progress=shared.wants_progress(progress),
             watch=watch,
         )

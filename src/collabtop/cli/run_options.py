@@ -18,6 +18,7 @@ class TeamName(StrEnum):
 
     local = "local"
     threads = "threads"
+    processes = "processes"
     ray = "ray"
 
 
@@ -46,12 +47,14 @@ BoundsOption = Annotated[
     str, typer.Option(metavar="LOW,HIGH", help="The smallest and the largest possible reward, or none.")
 ]
 TeamOption = Annotated[
-    TeamName, typer.Option(help="Run the agents one after the other, in parallel threads, or on a Ray cluster.")
+    TeamName, typer.Option(help="Run pulls one after the other, in threads, in processes, or on a Ray cluster.")
 ]
 AddressOption = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="With --team ray: the cluster to join; by default, one is started here."),
 ]
+Workers = Annotated[int | None, typer.Option(help="How many pulls run at once.")]
+RateOption = Annotated[float | None, typer.Option("--rate", help="How many calls may begin per second.")]
 Retries = Annotated[int, typer.Option(help="How often a failed pull is tried again.")]
 Wait = Annotated[float, typer.Option(help="Seconds before the first retry; doubled for each later one.")]
 TimeLimit = Annotated[float | None, typer.Option(help="The most seconds a pull may take.")]

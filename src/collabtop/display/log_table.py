@@ -82,7 +82,10 @@ def notes_table(path: str | PathLike[str], candidate: str) -> tuple[Table, list[
     labels = header.labels or tuple(map(str, range(header.n)))
     if candidate not in labels:
         raise wrong_value("candidate", candidate, "the label of a candidate is needed; collabtop show lists them")
-    notes = list(notes_in(records, labels.index(candidate)))
+    notes = [
+        note if note.reward is None else msgspec.structs.replace(note, reward=header.unit.shown(note.reward))
+        for note in notes_in(records, labels.index(candidate))
+    ]
     table = Table("agent", "pull", "reward", "cost", "note", title=printable(candidate))
     for note in notes:
         numbers = ("-" if number is None else f"{number:.6g}" for number in (note.reward, note.cost))

@@ -1,6 +1,6 @@
 """A dry run: how often each candidate would be pulled, and what that may cost, without pulling anything."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -164,6 +164,8 @@ def _rounds(result: Result) -> tuple[ForecastRound, ...]:
 
 class _Candidates(UnpullableArms):
     """A list of candidates without a function to pull them; a function for the cost may look at them."""
+
+    calls_function: ClassVar[bool] = True
 
     def __init__(self, candidates: list[Any], unit: Unit) -> None:
         self.candidates, self.unit = candidates, unit

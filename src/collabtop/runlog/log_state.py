@@ -219,7 +219,7 @@ class Note(msgspec.Struct, frozen=True):
     pull: int
     """The number of the pull, counted per agent."""
     reward: float | None
-    """None if the pull failed."""
+    """As an internal value (`Unit.shown` converts it); None if the pull failed."""
     cost: float | None
     note: str
 

@@ -188,7 +188,7 @@ class RewardRecorder(Recorder):
         return self._charged_before.get((attempt.agent, attempt.number))
 
     def keep(self, attempt: PullAttempt, drawn: Drawn) -> None:
-        """Record pulls just made; they are written within a tenth of a second, or when there are many."""
+        """Record pulls just made: slow ones are written at once, others within a tenth of a second."""
         self._count_failed(attempt.arm, drawn.rewards)
         agent = attempt.agent
         with self._buffers_lock:
@@ -198,7 +198,8 @@ class RewardRecorder(Recorder):
             buffer.add(attempt, drawn)
             if self.tally is not None:
                 self.tally.add_pulls(agent, attempt.arm, drawn.rewards, self._failure_mode)
-            due = buffer.pulls >= _PULLS or monotonic() - self._written.get(agent, 0.0) >= _SECONDS
+            slow = drawn.seconds >= _SECONDS or monotonic() - self._written.get(agent, 0.0) >= _SECONDS
+            due = slow or buffer.pulls >= _PULLS
         if due:
             self.flush(agent)
         elif self._sink is not None:

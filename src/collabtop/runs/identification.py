@@ -8,6 +8,7 @@ from typing import Any, ParamSpec
 from collabtop.algorithms.base import Algorithm
 from collabtop.arms import PullPolicy
 from collabtop.arms.function import Pull
+from collabtop.arms.rate import RateLimit
 from collabtop.arms.unit import Bounds, Direction
 from collabtop.coordination.team import Team
 from collabtop.events import OnEvent
@@ -35,6 +36,8 @@ def identify(
     direction: Direction = "maximize",
     bounds: Bounds = (0.0, 1.0),
     policy: PullPolicy | None = None,
+    workers: int | None = None,
+    rate: RateLimit | None = None,
     algorithm: str | Algorithm = "auto",
     options: dict[str, Any] | None = None,
     seed: int | None = None,
@@ -56,7 +59,8 @@ def identify(
         arms: candidates of your own, with `pull`; or arms: `BernoulliArms`, `HeterogeneousArms`, `BetaArms`,
             `FunctionArms`, `DatasetArms`, `LoggedArms`, or a class of your own (the paper's I).
         m: how many are wanted (m).
-        agents: how many agents share the work (K); may be left out for arms that differ from agent to agent.
+        agents: how many agents share the work (K). It may be left out for arms that differ from agent to agent, and for
+            a function on this machine: one agent then pools all that it sees, however many `workers` there are.
         horizon: how many pulls each agent may make (T).
         budget: instead of a horizon: how many pulls all agents may make together, or, with `cost`, what the pulls may
             cost. The horizon is then the largest that cannot exceed it, whichever candidates stay open.
@@ -72,11 +76,15 @@ def identify(
         bounds: with `pull`: the smallest and the largest possible reward, or None if there are none. A confidence needs
             bounds.
         policy: what happens to pulls that fail: retries, a time limit, and what a failed pull counts as.
+        workers: how many pulls run at once, over all agents; by default one per agent on the teams that run agents in
+            parallel. On a Ray cluster, the hosts share them.
+        rate: how many calls may begin per second, over all workers; or a `Rate`, such as tokens per minute; or several.
         algorithm: a name (`available_algorithms()`), an algorithm object, or `"auto"`: the best for these arms.
         options: options of an algorithm passed by name.
         seed: the same seed gives the same run on every team; by default one is drawn, and reported in the result.
-        team: where the agents run: `"local"` (one after the other), `"threads"` (in parallel), `"ray"` (on a Ray
-            cluster), or a team object.
+        team: where the agents run: `"local"` (one after the other), `"threads"` (in parallel, for functions that wait),
+            `"processes"` (for functions that compute: one worker process per core), `"ray"` (on a Ray cluster), or a
+            team object.
         timeout: seconds, or a `datetime`, after which the run is stopped: it completes the pulls under way and returns
             the best answer known by then, with `result.complete` False.
         checkpoint: a file that keeps every pull and every exchange; the same call, or `resume`, continues from it.
@@ -124,6 +132,8 @@ def identify(
         options=options,
         seed=seed,
         team=team,
+        workers=workers,
+        rate=rate,
         timeout=timeout,
         checkpoint=checkpoint,
         name=name,

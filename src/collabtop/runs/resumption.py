@@ -10,6 +10,7 @@ from collabtop.algorithms.registry import available_algorithms, make_algorithm
 from collabtop.arms import Arms, FunctionArms, PullPolicy
 from collabtop.arms.function import Pull, as_candidates
 from collabtop.arms.policy import Failures
+from collabtop.arms.rate import RateLimit
 from collabtop.coordination.team import Team
 from collabtop.errors import FileError, InputError
 from collabtop.events import OnEvent
@@ -19,7 +20,7 @@ from collabtop.runlog.recorder import failure_mode_in
 from collabtop.runs.checkpoint import other_run, read_header, same_value
 from collabtop.runs.execute import Execution, OnInterrupt, Timeout
 from collabtop.runs.result import Result
-from collabtop.runs.spec import RunSpec, make_problem, make_team
+from collabtop.runs.spec import RunSpec, make_problem, make_team, with_workers
 from collabtop.validation import wrong_value
 
 
@@ -30,6 +31,8 @@ def resume(
     candidates: Any = None,
     arms: Arms | None = None,
     policy: PullPolicy | None = None,
+    workers: int | None = None,
+    rate: RateLimit | None = None,
     algorithm: Algorithm | None = None,
     team: str | Team = "local",
     timeout: Timeout | None = None,
@@ -51,6 +54,8 @@ def resume(
         arms: instead of `pull`: the arms, if the run was started with arms.
         policy: what happens to pulls that fail from now on. By default the run stops at a failed pull, unless the
             checkpoint holds failed pulls; then they are handled as before.
+        workers: how many pulls run at once; it may differ from the first run's.
+        rate: how many calls may begin per second, or a `Rate`; it may differ from the first run's.
         algorithm: the algorithm, if it is one of your own that is not registered.
         team: where the agents run; it may differ from the first run's.
         timeout: as in `identify`.
@@ -79,10 +84,19 @@ def resume(
         raise other_run(checkpoint, f"bounds is {header.bounds} there and {arms.unit.bounds} here")
     if arms.fingerprint() != header.arms:
         raise other_run(checkpoint, "its candidates are different")
+    arms = with_workers(arms, workers, rate)
     chosen = _algorithm(header, checkpoint, algorithm)
     problem = make_problem(arms, header.m, header.agents, header.horizon)
     spec = RunSpec(
-        arms, problem, chosen, header.why, header.seed, make_team(team), header.budget, header.costs, header.name
+        arms,
+        problem,
+        chosen,
+        header.why,
+        header.seed,
+        make_team(team, workers),
+        header.budget,
+        header.costs,
+        header.name,
     )
     execution = Execution(
         spec,

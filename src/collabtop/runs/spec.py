@@ -9,6 +9,7 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.default import choose
 from collabtop.arms import Arms, PullPolicy
 from collabtop.arms.function import Pull, as_arms
+from collabtop.arms.rate import RateLimit, as_rates
 from collabtop.arms.unit import Bounds, Direction
 from collabtop.coordination.team import Team
 from collabtop.errors import HorizonError, InputError, SettingError
@@ -16,6 +17,7 @@ from collabtop.problem import Problem
 from collabtop.protocol.setup import Setup
 from collabtop.runs.budget import Cost, costs_of, horizon_for
 from collabtop.teams.local import LocalTeam
+from collabtop.teams.processes import ProcessesTeam
 from collabtop.teams.ray.team import RayTeam
 from collabtop.teams.threads import ThreadsTeam
 from collabtop.validation import positive_number, whole_number, wrong_value
@@ -24,6 +26,7 @@ DEFAULT_MAX_HORIZON = 10_000_000
 """The limit of a run with a confidence, if none is given: arms that tie are never separated."""
 
 _MOST_AGENTS = 10**6
+_MOST_WORKERS = 4_096
 _MOST_PULLS = 10**15  # of all agents together: as floats, sums of rewards are exact up to nine times that
 
 
@@ -79,12 +82,17 @@ def make_spec(
     options: dict[str, Any] | None = None,
     seed: int | None = None,
     team: str | Team = "local",
+    workers: int | None = None,
+    rate: RateLimit | None = None,
     name: str | None = None,
 ) -> RunSpec:
     """Check the arguments of `identify`, fill in what was left out, and choose the algorithm."""
     arms = as_arms(arms, pull, policy, paired=paired, direction=direction, bounds=bounds)
+    arms = with_workers(arms, workers, rate)
     _check_limit(horizon, budget, cost, confidence, tolerance, max_horizon)
-    team = make_team(team)
+    team = make_team(team, workers)
+    if agents is None and arms.calls_function and team.messages_are_free:
+        agents = arms.agents or 1  # which then pools all that it sees
     chosen, why = choose(
         algorithm, options or {}, arms, confidence, tolerance, messages_are_free=team.messages_are_free
     )
@@ -184,11 +192,33 @@ def _check_horizon(algorithm: Algorithm, problem: Problem) -> None:
         )
 
 
-def make_team(team: str | Team) -> Team:
-    """A team by its name."""
+def with_workers(arms: Arms, workers: int | None, rate: RateLimit | None) -> Arms:
+    """Arms whose function is called by so many workers, at this rate."""
+    if workers is None and rate is None:
+        return arms
+    rates = as_rates(rate)
+    if workers is not None:
+        workers = whole_number("workers", workers, least=1, most=_MOST_WORKERS)
+    if not arms.calls_function:
+        name = "rate" if workers is None else "workers"
+        raise InputError(
+            f"{name}= only applies to arms that call a function here, but these are {type(arms).__name__}",
+            argument=name,
+        )
+    return arms.with_calls(workers=workers, rates=rates)
+
+
+def make_team(team: str | Team, workers: int | None = None) -> Team:
+    """A team by its name. With workers, local agents run in threads, so that the workers can make pulls of all."""
     if isinstance(team, Team):
         return team
-    teams: dict[str, type[Team]] = {"local": LocalTeam, "threads": ThreadsTeam, "ray": RayTeam}
+    local = LocalTeam if workers is None else ThreadsTeam
+    teams: dict[str, type[Team]] = {
+        "local": local,
+        "threads": ThreadsTeam,
+        "processes": ProcessesTeam,
+        "ray": RayTeam,
+    }
     if not isinstance(team, str) or team not in teams:
-        raise wrong_value("team", team, "'local', 'threads', 'ray' or a team object is needed")
+        raise wrong_value("team", team, "'local', 'threads', 'processes', 'ray' or a team object is needed")
     return teams[team]()

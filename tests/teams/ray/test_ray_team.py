@@ -172,6 +172,15 @@ def test_an_async_function_in_batch_form_gives_the_local_run():
 
 
 @pytest.mark.slow
+def test_hosts_share_the_workers_and_give_the_local_run(tmp_path):
+    asked: dict[str, Any] = {"pull": score, "agents": 4, "horizon": 60, "seed": 3}
+    local = ct.identify(MEANS, 2, **asked)
+    ray = ct.identify(MEANS, 2, team=ct.RayTeam(hosts=2), workers=6, rate=1e4, checkpoint=tmp_path / "run", **asked)
+    assert (ray, ray.ledger) == (local, local.ledger)
+    assert ct.resume(tmp_path / "run", pull=score, workers=3) == local
+
+
+@pytest.mark.slow
 def test_a_pull_that_takes_too_long_is_killed_in_its_host():
     policy = ct.PullPolicy(time_limit=1, failures="zero")
     asked: dict[str, Any] = {

@@ -105,6 +105,8 @@ class RayTeam(Team):
         cluster = self._exit_stack.enter_context(joined_cluster(self._address, cpus))
         count = self._host_count(agents, nodes=sum(node["Alive"] for node in cluster.ray.nodes()))
         group = self._exit_stack.enter_context(reserved(cluster, count, self._resources, self._timeouts.start))
+        # The hosts share the workers and the rate.
+        arms = arms.with_calls(**msgspec.structs.asdict(arms.call_options.shared_by(count)))
         starter = _Starter(cluster, actor_options(group, self._resources, self._runtime_env), arms, setup, options)
 
         def start_another() -> Host:

@@ -1,0 +1,194 @@
+"""When a call may begin: rates that all workers share, and fewer calls at once while a service asks for less."""
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from time import monotonic, time
+from typing import Any
+
+from collabtop.arms.draws import AgentHalted
+from collabtop.arms.reward import check_cost
+from collabtop.errors import InputError
+from collabtop.validation import positive_number, wrong_value
+
+_MARGIN = 0.98
+"""The share of a rate that is used. A service counts calls when they arrive, so those that travel faster than the ones
+before them would exceed the rate."""
+_THROTTLED = (429, 503)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How many calls may begin per unit of time, over all workers of a run, or how much they may use.
+
+    `identify(..., rate=20)` is short for `Rate(20)`: 20 calls per second. Several rates are given as a list.
+
+    Args:
+        limit: how many calls, or how much of `amount`.
+        per: seconds: 1 for a limit per second, 60 for one per minute.
+        amount: what one call uses, as a function of the candidate, such as its number of tokens; by default 1.
+
+    >>> import collabtop as ct
+    >>> tokens = ct.Rate(90_000, per=60, amount=len)
+    >>> def score(prompt, rng):
+    ...     return rng.random() < len(prompt) / 20
+    >>> prompts = ["short", "step by step"]
+    >>> ct.identify(prompts, 1, pull=score, horizon=40, seed=1, workers=4, rate=[ct.Rate(1_000), tokens]).top
+    ['step by step']
+    """
+
+    limit: float
+    per: float = 1.0
+    amount: Callable[[Any], float] | None = None
+
+    def __post_init__(self) -> None:
+        positive_number("rate", self.limit, of="calls")
+        positive_number("per", self.per, of="seconds")
+        if self.amount is not None and not callable(self.amount):
+            raise wrong_value("amount", self.amount, "a function of a candidate is needed")
+
+
+RateLimit = float | Rate | Sequence[float | Rate]
+"""What `rate=` takes: calls per second, a `Rate`, or several."""
+
+
+class RetryLater(Exception):  # noqa: N818  (not an error: a request to wait)
+    """Raised by `pull` or `score`: the service asks to call again after `seconds`.
+
+    The call is repeated with the same `rng` and does not count as a retry of the policy. Exceptions of httpx, requests,
+    aiohttp and openai for the status codes 429 and 503 have the same effect, with the time in their Retry-After header.
+
+    Args:
+        seconds: how long to wait at least.
+        cost: what the attempt was charged, if it is known.
+
+    >>> import collabtop as ct
+    >>> raise ct.RetryLater(2.5)
+    Traceback (most recent call last):
+    collabtop.arms.rate.RetryLater: try again after 2.5 s
+    """
+
+    def __init__(self, seconds: float, *, cost: float | None = None) -> None:
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+            raise wrong_value("seconds", seconds, "a number of at least 0 is needed")
+        check_cost(cost)
+        super().__init__(f"try again after {seconds:g} s")
+        self.seconds, self.cost = float(seconds), cost
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _retry_later, (self.seconds, self.cost)
+
+
+def _retry_later(seconds: float, cost: float | None) -> RetryLater:
+    return RetryLater(seconds, cost=cost)
+
+
+def as_rates(rate: Any) -> tuple[Rate, ...]:
+    """The rates that the argument `rate` gives: a number, a `Rate`, or several.
+
+    >>> as_rates(20)
+    (Rate(limit=20, per=1.0, amount=None),)
+    >>> as_rates(0)
+    Traceback (most recent call last):
+    collabtop.errors.InputError: rate is 0, but a positive number of calls is needed
+    """
+    rates = list(rate) if isinstance(rate, list | tuple) else [] if rate is None else [rate]
+    return tuple(entry if isinstance(entry, Rate) else Rate(entry) for entry in rates)
+
+
+def retry_after(error: BaseException) -> float | None:
+    """Seconds to wait before the next call, if an exception asks for that; 0 if it does not give a time."""
+    if isinstance(error, RetryLater):
+        return error.seconds
+    response = getattr(error, "response", None)
+    statuses = (getattr(owner, name, None) for owner in (response, error) for name in ("status_code", "status"))
+    if next((status for status in statuses if isinstance(status, int)), None) not in _THROTTLED:
+        return None
+    headers = getattr(response, "headers", None) or getattr(error, "headers", None) or {}
+    try:
+        return _seconds(headers.get("retry-after") or headers.get("Retry-After") or "0")
+    except (AttributeError, TypeError, ValueError):
+        return 0.0
+
+
+def _seconds(value: str) -> float:
+    """The time in a Retry-After header: a number of seconds, or a date."""
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = parsedate_to_datetime(value).timestamp() - time()
+    return seconds if 0 <= seconds < math.inf else 0.0
+
+
+class Gate:
+    """Lets calls begin, from any thread, in step with the rates and with the limit on calls at once.
+
+    The limit adapts: it is halved when a service asks to call later, and grows by one for as many calls as run at once.
+
+    Args:
+        candidates: what `Rate.amount` is applied to.
+        rates: all of them are kept.
+    """
+
+    def __init__(self, candidates: Sequence[Any], rates: Sequence[Rate] = ()) -> None:
+        self._pacers = [_Pacer(rate, candidates) for rate in rates]
+        self._condition = threading.Condition()
+        self._limit = math.inf
+        self._running = 0
+        self._paused_until = 0.0
+
+    def enter(self, arm: int, times: int, halted: threading.Event) -> None:
+        """Wait until the next call may begin; raise `AgentHalted` if the agent should stop."""
+        with self._condition:
+            while self._running >= self._limit and not halted.is_set():
+                self._condition.wait(0.1)
+            start = self._paused_until
+            for pacer in self._pacers:
+                start = max(start, pacer.reserve(arm, times))
+            self._running += 1
+        delay = start - monotonic()
+        if (delay > 0 and halted.wait(delay)) or halted.is_set():
+            self.leave(None)
+            raise AgentHalted
+
+    def leave(self, asked_to_wait: float | None) -> None:
+        """Note that a call has ended, and how long the service asked to wait, if it did."""
+        with self._condition:
+            if asked_to_wait is not None:
+                now = monotonic()
+                if now >= self._paused_until:  # those that were under way meanwhile do not count again
+                    self._limit = max(1.0, self._running // 2)
+                self._paused_until = max(self._paused_until, now + asked_to_wait)
+            elif self._limit < math.inf:
+                self._limit += 1 / self._limit
+            self._running -= 1
+            self._condition.notify()
+
+
+class _Pacer:
+    """Spaces calls evenly at one rate."""
+
+    def __init__(self, rate: Rate, candidates: Sequence[Any]) -> None:
+        self._rate, self._candidates = rate, candidates
+        self._seconds = rate.per / (rate.limit * _MARGIN)  # per call, or per unit of `amount`
+        self._next = -math.inf
+
+    def reserve(self, arm: int, times: int) -> float:
+        """The time at which the next call may begin."""
+        amount = 1.0 if self._rate.amount is None else self._amount(arm) * times
+        needed = amount * self._seconds
+        # A call that comes late by less than its own share does not delay those after it.
+        start = max(self._next, monotonic() - min(needed, 1.0))
+        self._next = start + needed
+        return start
+
+    def _amount(self, arm: int) -> float:
+        assert self._rate.amount is not None
+        amount = self._rate.amount(self._candidates[arm])
+        if not isinstance(amount, int | float) or not 0 <= amount < math.inf:
+            raise InputError(
+                f"amount of a rate returned {amount!r}, but a number of at least 0 is needed", argument="rate"
+            )
+        return float(amount)
