@@ -33,7 +33,11 @@ def limits(algorithm: str) -> dict[str, Any]:
 
 
 def m_of(algorithm: str) -> int:
-    return 1 if algorithm == "sequential-halving" else 4  # more than half: the search is mirrored
+    try:
+        ct.make_algorithm(algorithm).check(ct.Problem(n=len(MEANS), m=4, agents=1, horizon=60))
+    except ct.SettingError as error:
+        return 1 if error.argument == "m" else 4
+    return 4  # more than half: the search is mirrored
 
 
 def draw(mean, rng):
