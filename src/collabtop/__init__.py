@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from collabtop.errors import SiteError as SiteError
     from collabtop.errors import StudyError as StudyError
     from collabtop.errors import UnknownAlgorithmError as UnknownAlgorithmError
+    from collabtop.planning.budget_plan import BudgetPlan as BudgetPlan
     from collabtop.planning.forecasts import Forecast as Forecast
     from collabtop.planning.forecasts import dry_run as dry_run
     from collabtop.planning.planner import Plan as Plan
@@ -109,6 +110,7 @@ _MODULE_OF = {
     "BernoulliArms": "arms.simulated",
     "BetaArms": "arms.simulated",
     "BudgetError": "errors",
+    "BudgetPlan": "planning.budget_plan",
     "CheckpointError": "errors",
     "CollabTopIID": "algorithms.collab_top_iid",
     "CollabTopNonIID": "algorithms.collab_top_noniid",

@@ -62,3 +62,30 @@ def test_bad_arguments_get_one_line_and_exit_code_2(refused, arguments, message)
 
 def test_help_has_examples(run):
     assert "collabtop plan -n 588 -m 8" in " ".join(run("plan", "--help").stdout.split())
+
+
+def test_a_budget_shows_what_it_buys(run, tmp_path):
+    pilot = tmp_path / "pilot.csv"
+    rows = "".join(f"c{arm},{reward}\n" for arm in range(6) for reward in (0, 1, arm % 2, arm % 3 == 0))
+    pilot.write_text("candidate,reward\n" + rows.replace("True", "1").replace("False", "0"))
+    arguments = ("--budget", 2_000, "-n", 20, "-m", 2, "--pilot", pilot, "--algorithm", "uniform", "--jobs", 1)
+    shown = run("plan", *arguments, "--tolerance", 0.05).stdout
+    assert "exactly right" in shown
+    assert "within 0.05" in shown
+    assert max(map(len, shown.splitlines())) <= 100
+    data = json.loads(run("plan", *arguments, "--json").stdout)
+    assert data == ct.plan(budget=2_000, n=20, m=2, pilot=pilot, algorithms=["uniform"], jobs=1).to_dict()
+    stated = ("--budget", 10, "--cost", 0.01, "-n", 20, "-m", 2, "--spread", 0.2, 0.6, "--pull-seconds", 3, "--jobs", 1)
+    assert json.loads(run("plan", *stated, "--json").stdout)["rows"][0]["seconds"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--budget", 100], "none was given"),
+        (["--budget", 100, "-n", 8, "--spread", 0.6, 0.2], "--spread is (0.6, 0.2)"),
+        (["--spread", 0.2, 0.6], "--spread only applies with --budget"),
+    ],
+)
+def test_a_budget_that_cannot_be_planned_gets_one_line(refused, arguments, message):
+    assert message in refused("plan", "-m", 1, *arguments)

@@ -80,6 +80,17 @@ class LoggedArms(Arms):
         """The rewards belong to the identity."""
         return [*super().identity(), self._replay, [[values.tobytes() for values in of_arm] for of_arm in self._table]]
 
+    def totals(self) -> tuple[Reals, Reals, Reals]:
+        """For each candidate the number of its rewards, their sum and the sum of their squares, as internal values.
+
+        >>> [total.tolist() for total in LoggedArms([[0, 1, 1], [0.5]]).totals()]
+        [[3.0, 1.0], [2.0, 0.5], [2.0, 0.25]]
+        """
+        rewards = [np.concatenate(of_arm) for of_arm in self._table]
+        totals = [(len(values), values.sum(), (values**2).sum()) for values in rewards]
+        counts, sums, squares = np.array(totals, np.float64).T
+        return counts, sums, squares
+
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Draw rewards, or replay the next ones."""
         sum_of = self._replayed_sum if self._replay else self._drawn_sum

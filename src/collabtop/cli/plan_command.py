@@ -1,4 +1,4 @@
-"""`collabtop plan`: which horizon gives which error, and what it costs, before anything is pulled."""
+"""`collabtop plan`: which horizon gives which error, or what a budget buys, before anything is pulled."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +16,8 @@ plan_examples = examples(
     "collabtop plan --means means.txt -m 1 --agents 10 --error 0.1 --error 0.01",
     "collabtop plan --means one_column_per_agent.txt -m 1 --seconds 20",
     "collabtop plan -n 588 -m 8 --agents 10 --gap 0.05 --no-simulation --json",
+    "collabtop plan --budget 6000 -n 200 -m 5 --pilot pilot.csv --tolerance 0.05",
+    "collabtop plan --budget 50 --cost 0.002 -n 200 -m 5 --spread 0.2 0.6 --pull-seconds 3",
 )
 
 
@@ -30,6 +32,22 @@ def plan(
     means: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Instead of --gap: means like the ones you expect.")
     ] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="Instead of an error: what all pulls may cost, to see what that buys.")
+    ] = None,
+    pilot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --budget: earlier rewards, as a CSV file or an earlier checkpoint."),
+    ] = None,
+    spread: Annotated[
+        tuple[float, float] | None,
+        typer.Option(metavar="LOW HIGH", help="With --budget: numbers between which about 95% of the true means lie."),
+    ] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="With --budget: how far below rank m a close answer may be; default: 0.02.")
+    ] = None,
+    cost: Annotated[float | None, typer.Option(help="With --budget: the price of a pull; default: 1.")] = None,
+    pull_seconds: Annotated[float | None, typer.Option(help="With --budget: how long a pull takes.")] = None,
     error: Annotated[
         list[float] | None,
         typer.Option(help="The acceptable probability of a wrong answer; default: 0.01; repeatable."),
@@ -47,13 +65,19 @@ def plan(
     jobs: Annotated[int | None, typer.Option(min=1, help="Number of threads; default: one per core.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
-    """Estimate the horizon that a given error needs, and what each algorithm communicates."""
-    result = ct.plan(
+    """Estimate the horizon that a given error needs, or what a budget buys."""
+    result: ct.Plan | ct.BudgetPlan = ct.plan(
         n,
         m,
         agents,
+        budget=budget,
         gap=gap,
         means=None if means is None else _read(means),
+        pilot=pilot,
+        spread=spread,
+        tolerance=tolerance,
+        cost=cost,
+        pull_seconds=pull_seconds,
         error=error or [0.01],
         algorithms=algorithm,
         simulate=simulation,

@@ -11,6 +11,7 @@ from collabtop.arms import Arms
 from collabtop.arms.function import as_candidates, candidate_label
 from collabtop.arms.stand_ins import NoiselessArms, UnpullableArms
 from collabtop.arms.unit import Bounds, Direction, Unit
+from collabtop.planning.grids import Grid
 from collabtop.problem import Problem
 from collabtop.runs.budget import Cost, costs_of, worst_case
 from collabtop.runs.identification import identify
@@ -70,18 +71,31 @@ class Forecast(msgspec.Struct, frozen=True):
         ]
 
     def __rich__(self) -> Table:
+        return self._grid().rich()
+
+    def _repr_html_(self) -> str:
+        return self._grid().html()
+
+    def _grid(self) -> Grid:
         title = f"A dry run of {self.algorithm}: the best {self.m} of {self.n:,}, {self.agents} agents"
         caption = (
             f"horizon {self.horizon:,} (at least {self.smallest_horizon:,})   pulls about {self.pulls:,}   "
             f"cost at most {self.most_cost:,.10g}   a candidate gets {self.fewest:,} to {self.most:,} pulls"
         )
-        table = Table(title=title, caption=caption)
-        for name in ("round", "phase", "open", "pulls each", "so far", "time", "words"):
-            table.add_column(name, justify="left" if name == "phase" else "right")
-        for row in self.rounds:
-            numbers = f"{row.live:,}", f"{row.pulls:,.4g}", f"{row.so_far:,.4g}", f"{row.time:,}", f"{row.words:,}"
-            table.add_row(str(row.round), row.phase, *numbers)
-        return table
+        columns = ("round", "<phase", "open", "pulls each", "so far", "time", "words")
+        rows = [
+            (
+                str(row.round),
+                row.phase,
+                f"{row.live:,}",
+                f"{row.pulls:,.4g}",
+                f"{row.so_far:,.4g}",
+                f"{row.time:,}",
+                f"{row.words:,}",
+            )
+            for row in self.rounds
+        ]
+        return Grid(title, columns, rows, caption)
 
     def __str__(self) -> str:
         return plain_text(self, width=100)

@@ -4,36 +4,26 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from os import PathLike
+from typing import Any, overload
 
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
-from rich.box import SIMPLE_HEAD
 from rich.console import Group
-from rich.table import Table
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.batched_sar import BatchedSAR
-from collabtop.algorithms.collab_top_iid import CollabTopIID
-from collabtop.algorithms.collab_top_noniid import CollabTopNonIID
-from collabtop.algorithms.confident_top import ConfidentTop, ConfidentTopNonIID
-from collabtop.algorithms.frugal_top import FrugalTop
-from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID
-from collabtop.algorithms.hkk import HKK
-from collabtop.algorithms.kzz import KZZ
-from collabtop.algorithms.nsar import NSAR
-from collabtop.algorithms.registry import make_algorithm
-from collabtop.algorithms.sar import SAR
-from collabtop.algorithms.sequential_halving import SequentialHalving
-from collabtop.algorithms.tzz import TZZ
-from collabtop.algorithms.uniform import Uniform
-from collabtop.arms import BernoulliArms, HeterogeneousArms, SimulatedArms
-from collabtop.datasets import equal_gaps
-from collabtop.errors import InputError, SettingError
+from collabtop.arms import SimulatedArms
+from collabtop.arms.logged import LoggedArms
+from collabtop.errors import InputError
+from collabtop.planning.beliefs import read_beliefs
+from collabtop.planning.budget_plan import BudgetPlan, plan_budget
 from collabtop.planning.effort import Effort
+from collabtop.planning.grids import Grid, shown
 from collabtop.planning.search import SearchResult, find_horizons, stopping_time
-from collabtop.problem import Problem, as_means, complexity
+from collabtop.planning.setting import all_that_fit, full_title, named_algorithms, planned_arms
+from collabtop.problem import Problem, complexity
+from collabtop.runs.budget import Cost
 from collabtop.runs.result import plain_text
 from collabtop.validation import real_number, whole_number, wrong_value
 
@@ -80,11 +70,8 @@ class PlanRow(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """The algorithm, with its schedule or its number of round trips or rounds if it has one."""
-        schedule, counts = self.options.get("schedule"), {"round_trips": "trips", "rounds": "rounds"}
-        given = [f"{self.options[option]} {word}" for option, word in counts.items() if self.options.get(option)]
-        detail = schedule or ", ".join(given)
-        return f"{self.algorithm}, {detail}" if detail else self.algorithm
+        """The algorithm, with its schedule or its number of round trips if it has one."""
+        return full_title(self.algorithm, self.options)
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -114,46 +101,103 @@ class Plan(msgspec.Struct, frozen=True):
         return plain_text(self, width=120)
 
     def __rich__(self) -> Group:
-        title = f"The best {self.m:,} of {self.n:,} arms with {self.agents:,} agents: {self.instance}"
-        simulated = _table("By simulation", "horizon", "95% interval", "words", "bits", "trips")
-        simulated.add_column("note")
-        proved = _table("By proof", "enough horizon", "most words", "most trips")
-        proved.caption = (
-            f"gap at the border {self.gap:.3g}   H {self.complexity:,.4g}   H / K {self.complexity / self.agents:,.4g}"
-        )
+        parts: list[Any] = [self._title]
+        for grid in self._grids():
+            parts += ["", grid.rich()]
+        return Group(*parts)
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self._title}</p>" + "".join(grid.html() for grid in self._grids())
+
+    @property
+    def _title(self) -> str:
+        return f"The best {self.m:,} of {self.n:,} arms with {self.agents:,} agents: {self.instance}"
+
+    def _grids(self) -> list[Grid]:
+        simulated, proved = [], []
         for row in self.rows:
             interval = "-" if row.horizon_low is None else f"{row.horizon_low:,} to {row.horizon_high:,}"
             head = row.title, f"{row.error:g}"
-            numbers = (row.horizon, interval, row.words, row.bits, row.round_trips)
-            simulated.add_row(*head, *map(_shown, numbers), row.note)
-            proved.add_row(*head, *map(_shown, (row.bound_horizon, row.bound_words, row.bound_round_trips)))
+            numbers = (row.horizon, interval, row.words, row.bits, row.round_trips, row.note)
+            simulated.append((*head, *map(shown, numbers)))
+            proved.append((*head, *map(shown, (row.bound_horizon, row.bound_words, row.bound_round_trips))))
+        caption = (
+            f"gap at the border {self.gap:.3g}   H {self.complexity:,.4g}   H / K {self.complexity / self.agents:,.4g}"
+        )
+        by_proof = Grid("By proof", (*_HEAD, "enough horizon", "most words", "most trips"), proved, caption)
         if not any(row.runs for row in self.rows):
-            return Group(title, "", proved)
-        return Group(title, "", simulated, "", proved)
+            return [by_proof]
+        columns = (*_HEAD, "horizon", "95% interval", "words", "bits", "trips", "<note")
+        return [Grid("By simulation", columns, simulated), by_proof]
 
 
-def _table(title: str, *numbers: str) -> Table:
-    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("algorithm", no_wrap=True)
-    for column in ("error", *numbers):
-        table.add_column(column, justify="right")
-    return table
+_HEAD = ("<algorithm", "error")
 
 
-def _shown(number: float | str | None) -> str:
-    if number is None:
-        return "-"
-    return number if isinstance(number, str) else f"{number:,.0f}"
+@overload
+def plan(
+    n: int | None = ...,
+    m: int | None = ...,
+    agents: int | None = ...,
+    *,
+    budget: None = None,
+    gap: float | None = ...,
+    means: ArrayLike | None = ...,
+    pilot: LoggedArms | str | PathLike[str] | None = ...,
+    spread: tuple[float, float] | None = ...,
+    error: float | Sequence[float] = ...,
+    tolerance: float | None = ...,
+    cost: Cost | None = ...,
+    pull_seconds: float | None = ...,
+    algorithms: Sequence[str | Algorithm] | None = ...,
+    simulate: bool = ...,
+    runs: int = ...,
+    seconds: float | None = ...,
+    seed: int = ...,
+    jobs: int | None = ...,
+    progress: bool = ...,
+) -> Plan: ...
+
+
+@overload
+def plan(
+    n: int | None = ...,
+    m: int | None = ...,
+    agents: int | None = ...,
+    *,
+    budget: float,
+    gap: float | None = ...,
+    means: ArrayLike | None = ...,
+    pilot: LoggedArms | str | PathLike[str] | None = ...,
+    spread: tuple[float, float] | None = ...,
+    error: float | Sequence[float] = ...,
+    tolerance: float | None = ...,
+    cost: Cost | None = ...,
+    pull_seconds: float | None = ...,
+    algorithms: Sequence[str | Algorithm] | None = ...,
+    simulate: bool = ...,
+    runs: int = ...,
+    seconds: float | None = ...,
+    seed: int = ...,
+    jobs: int | None = ...,
+    progress: bool = ...,
+) -> BudgetPlan: ...
 
 
 def plan(
-    n: int | None,
-    m: int,
+    n: int | None = None,
+    m: int | None = None,
     agents: int | None = None,
     *,
+    budget: float | None = None,
     gap: float | None = None,
     means: ArrayLike | None = None,
+    pilot: LoggedArms | str | PathLike[str] | None = None,
+    spread: tuple[float, float] | None = None,
     error: float | Sequence[float] = 0.01,
+    tolerance: float | None = None,
+    cost: Cost | None = None,
+    pull_seconds: float | None = None,
     algorithms: Sequence[str | Algorithm] | None = None,
     simulate: bool = True,
     runs: int = 20_000,
@@ -161,17 +205,29 @@ def plan(
     seed: int = 0,
     jobs: int | None = None,
     progress: bool = False,
-) -> Plan:
-    """Find out which horizon gives which error, and at what cost, from the bounds and by simulation.
+) -> Plan | BudgetPlan:
+    """Find out which horizon gives which error, or what a budget buys, before anything is pulled.
+
+    Without a budget, the result is a `Plan`: the horizon for each error, from the bounds and by simulation. With a
+    budget it is a `BudgetPlan`: how likely the answer is right or close, the regret, and the time and money.
 
     Args:
-        n: number of arms (the paper's n); None takes it from `means`.
+        n: number of arms (the paper's n); None takes it from `means` or `pilot`.
         m: how many are wanted (m).
-        agents: number of agents (K); not needed with a table of means, which has one column per agent.
+        agents: number of agents (K); not needed with a table of means, which has one column per agent. With a budget
+            1 if omitted, or as many as in the pilot.
+        budget: what all pulls together may cost, in pulls or in the unit of `cost`, as for `identify`.
         gap: the gap you expect at the border. The stand-in is the hardest instance that has it: m arms at 1/2 + gap/2,
             all others at 1/2 - gap/2. Real arms with that gap need less.
         means: instead of a gap, means like the ones you expect; n x K for arms that differ between agents.
-        error: the acceptable probability of a wrong answer, one or several.
+        pilot: with a budget, earlier rewards of some of the candidates: `LoggedArms`, a CSV file of rewards, or the
+            checkpoint of an earlier run. Candidates that are not in it are taken to be of the same kind.
+        spread: with a budget and without a pilot, two numbers between which about 95% of the true means lie.
+        error: without a budget, the acceptable probability of a wrong answer, one or several.
+        tolerance: with a budget, how far a candidate of a close answer may be below the m-th best; .02 of the range
+            of rewards if omitted.
+        cost: with a budget, the price of a pull, or one price per candidate.
+        pull_seconds: with a budget, how long a pull takes, for the time of the run; from the pilot if it has times.
         algorithms: names or algorithm objects; all that fit if omitted.
         simulate: False gives the bounds only.
         runs: the most simulated runs per algorithm and error; fewer are made once the error is known to about 20%.
@@ -186,11 +242,35 @@ def plan(
     >>> [(row.title, row.bound_horizon) for row in bounds.rows if row.bound_horizon]
     [('frugal-top', 7700), ('collab-top-iid, paper', 4086875), ('batched-sar, 3 rounds', 6000)]
     """
-    arms, problem, instance = _instance(n, m, agents, gap, means)
+    if budget is not None:
+        return plan_budget(
+            budget,
+            m,
+            known=read_beliefs(n, m, agents, gap=gap, means=means, pilot=pilot, spread=spread),
+            cost=cost,
+            tolerance=tolerance,
+            pull_seconds=pull_seconds,
+            algorithms=algorithms,
+            effort=Effort(runs=runs, seconds=_seconds(seconds, n or 0), seed=seed, jobs=jobs, progress=progress),
+        )
+    for name, value in (
+        ("pilot", pilot),
+        ("spread", spread),
+        ("tolerance", tolerance),
+        ("cost", cost),
+        ("pull_seconds", pull_seconds),
+    ):
+        if value is not None:
+            raise InputError(f"{name}= only applies with budget=", argument=name)
+    arms, problem, instance = planned_arms(n, m, agents, gap, means)
     errors = _errors(error)
     runs = whole_number("runs", runs, least=1)
     effort = Effort(runs=runs, seconds=_seconds(seconds, problem.n), seed=seed, jobs=jobs, progress=progress)
-    chosen = _named(algorithms, arms, problem) if algorithms is not None else _all_that_fit(arms, problem, min(errors))
+    chosen = (
+        named_algorithms(algorithms, arms, problem)
+        if algorithms is not None
+        else all_that_fit(arms, problem, min(errors))
+    )
     difficulty = complexity(arms, problem.m)
     if math.isinf(difficulty):
         ranks = f"the arms ranked {problem.m} and {problem.m + 1} have the same mean"
@@ -269,85 +349,6 @@ def _bound_horizon(algorithm: Algorithm, arms: SimulatedArms, problem: Problem, 
     precise = 1 if problem.n <= _FEW_ARMS else max(1, high // 200)
     index = bisect_left(range(low + precise, high, precise), True, key=is_proved)
     return min(high, low + precise * (index + 1))
-
-
-def _named(algorithms: Sequence[str | Algorithm], arms: SimulatedArms, problem: Problem) -> list[Algorithm]:
-    listed = [algorithms] if isinstance(algorithms, str | Algorithm) else algorithms
-    chosen = [make_algorithm(entry) if isinstance(entry, str) else entry for entry in listed]
-    if not chosen:
-        raise InputError("algorithms is empty: name at least one, or omit it", argument="algorithms")
-    for algorithm in chosen:
-        algorithm.check(problem)
-        if algorithm.iid_only and not arms.iid:
-            raise SettingError(
-                f"{algorithm.title} needs arms that are the same for all agents, but these means differ",
-                argument="algorithms",
-            )
-    return chosen
-
-
-def _all_that_fit(arms: SimulatedArms, problem: Problem, error: float) -> list[Algorithm]:
-    iid = [
-        FrugalTop(),
-        CollabTopIID(),
-        CollabTopIID("full"),
-        KZZ(),
-        KZZ(balanced=True),
-        BatchedSAR(),
-        TZZ(),
-        HKK(),
-        Uniform(),
-    ]
-    mixed = [FrugalTopNonIID(), CollabTopNonIID(), CollabTopNonIID("full"), Uniform()]
-    confident = ConfidentTop(1 - error) if arms.iid else ConfidentTopNonIID(1 - error)
-    alone = [SAR(), NSAR(), SequentialHalving()] if arms.iid else []
-    tried: list[Algorithm] = [*(iid if arms.iid else mixed), *alone, confident]
-    return [algorithm for algorithm in tried if _fits(algorithm, problem)]
-
-
-def _fits(algorithm: Algorithm, problem: Problem) -> bool:
-    try:
-        algorithm.check(problem)
-    except SettingError:
-        return False
-    return True
-
-
-def _instance(
-    n: int | None, m: int, agents: int | None, gap: float | None, means: ArrayLike | None
-) -> tuple[SimulatedArms, Problem, str]:
-    """The arms to plan for, the problem (its horizon is to be found), and what to call the arms."""
-    if (gap is None) == (means is None):
-        given = "both were given" if gap is not None else "neither was given"
-        raise InputError(f"give exactly one of gap and means: {given}")
-    if means is None:
-        if n is None:
-            raise InputError("n is missing: a gap does not tell the number of arms", argument="n")
-        n = whole_number("n", n, least=2)
-        m = _below(m, n)
-        arms: SimulatedArms = equal_gaps(n, m, real_number("gap", gap))
-        instance = f"equal gaps of {gap:g}, the hardest arms with that gap"
-    else:
-        values = means.means if isinstance(means, SimulatedArms) else as_means(means)
-        arms = HeterogeneousArms(values) if values.ndim == 2 else BernoulliArms(values)
-        if n is not None and n != arms.n:
-            raise wrong_value("n", n, f"there are {arms.n} means (n may be None)")
-        m = _below(m, arms.n)
-        instance = "the means given"
-    if agents is None:
-        agents = arms.agents
-    if agents is None:
-        raise InputError("agents is missing: give the number of agents", argument="agents")
-    if arms.agents not in (None, agents):
-        raise wrong_value("agents", agents, f"the means are for {arms.agents} agents")
-    return arms, Problem(arms.n, m, whole_number("agents", agents, least=1), horizon=1), instance
-
-
-def _below(m: Any, n: int) -> int:
-    m = whole_number("m", m, least=1)
-    if m >= n:
-        raise wrong_value("m", m, f"at most {n - 1} of {n} arms can be planned for")
-    return int(m)
 
 
 def _errors(error: float | Sequence[float]) -> list[float]:
