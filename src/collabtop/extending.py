@@ -13,6 +13,7 @@ from collabtop.algorithms.shared.elimination import settle as settle
 from collabtop.algorithms.shared.elimination import settle_rest as settle_rest
 from collabtop.arms.base import Arms as Arms
 from collabtop.arms.draws import Draws as Draws
+from collabtop.arms.unit import Unit as Unit
 from collabtop.coordination.coordinator import Coordinator as Coordinator
 from collabtop.coordination.scoreboard import Scoreboard as Scoreboard
 from collabtop.coordination.team import Team as Team

@@ -101,3 +101,17 @@ def test_a_log_without_bounds_may_hold_any_finite_reward(tmp_path):
     result = ct.identify(arms, 1, agents=1, horizon=20, seed=1, checkpoint=path)
     assert ct.resume(path, arms=arms) == result
     assert result.top_indices == [1]
+
+
+def confident(tolerance, bounds=(0, 500)):
+    settings = {"agents": 2, "confidence": 0.9, "seed": 1, "direction": "minimize", "bounds": bounds}
+    return ct.identify(list(SERVERS), 1, pull=latency, tolerance=tolerance, **settings)
+
+
+def test_a_tolerance_is_in_the_users_unit():
+    result = confident(20)
+    assert result.options["tolerance"] == pytest.approx(20 / 500)
+    assert result.sure
+    for tolerance in (500, -1):
+        with pytest.raises(ct.InputError, match=f"tolerance is {tolerance}, but a number of at least 0 and below 500"):
+            confident(tolerance)

@@ -13,7 +13,7 @@ from collabtop.extending import AllAgents
 from collabtop.protocol.agent import Agent
 from collabtop.protocol.messages import Means, Reply, Request
 from collabtop.runlog.recorder import RewardRecorder
-from collabtop.testing import ConstantArms, WireTeam, check_arms, check_run, check_team
+from collabtop.testing import ConstantArms, UnboundedArms, WireTeam, check_algorithm, check_arms, check_run, check_team
 
 
 class Coins(ct.Arms):
@@ -207,6 +207,31 @@ def test_the_wire_counts_what_the_ledger_counts_and_keeps_all_that_crossed():
 def test_a_single_run_can_be_checked_and_its_result_looked_at():
     result = check_run(ct.KZZ(), ConstantArms([0.5, 0.25, 0.75]), m=2, agents=2, horizon=50, seed=1)
     assert result.top == [2, 0]
+
+
+@dataclass(frozen=True)
+class TakesRewardsForShares(ct.Algorithm):
+    """Right for rewards in [0, 1] only: all larger means are alike for it."""
+
+    name = "takes-rewards-for-shares"
+
+    def smallest_horizon(self, problem):
+        return problem.n
+
+    def run(self, coordinator, problem, rng):
+        coordinator.begin_round("shared", live=problem.n)
+        board, arms = coordinator.scoreboard, np.arange(problem.n)
+        board.add(arms, *AllAgents(coordinator).pull(arms, 1, all_live=True))
+        means = np.clip(board.means(arms), 0, 1)
+        board.accept(np.argsort(-means, kind="stable")[: problem.m], round=0, phase="shared")
+
+
+def test_an_algorithm_that_assumes_bounds_without_saying_so_fails_the_check():
+    check_run(TakesRewardsForShares(), ConstantArms([0.5, 0.25, 0.75]), m=1, agents=2, horizon=50, seed=1)
+    with pytest.raises(AssertionError, match="are not the best"):
+        check_run(TakesRewardsForShares(), UnboundedArms([0.5, 0.25, 0.75]), m=1, agents=2, horizon=50, seed=1)
+    with pytest.raises(AssertionError, match="are not the best"):
+        check_algorithm(TakesRewardsForShares())
 
 
 @dataclass(frozen=True)

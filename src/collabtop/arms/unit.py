@@ -77,6 +77,10 @@ class Unit(msgspec.Struct, frozen=True):
         """A difference or standard error of internal values in the user's unit: positive if the first is better."""
         return difference if self.bounds is None else difference * (self.bounds[1] - self.bounds[0])
 
+    def internal_difference(self, difference: float) -> float:
+        """A difference of rewards as one of internal values, with the same sign."""
+        return difference if self.bounds is None else difference / (self.bounds[1] - self.bounds[0])
+
     def text(self, reward: float) -> str:
         """A reward or a mean of rewards in the user's unit as text: to a ten-thousandth of the range, or six digits.
 

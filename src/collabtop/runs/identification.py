@@ -66,7 +66,8 @@ def identify(
             cost. The horizon is then the largest that cannot exceed it, whichever candidates stay open.
         cost: the price of one pull: one number, one number per candidate, or a function of the candidate.
         confidence: instead of a horizon: stop as soon as the answer is right with this probability.
-        tolerance: with a confidence: an arm worse than the m-th best by at most this much counts as right.
+        tolerance: with a confidence: an arm worse than the m-th best by at most this much counts as right; in the unit
+            of the rewards.
         max_horizon: with a confidence: the most pulls an agent may make; 10,000,000 by default. A run that reaches it
             has `result.sure` False, and `result.open` lists the arms that are not settled.
         pull: a function `pull(candidate, rng)` that tries a candidate once and returns a reward; it may be `async`, or

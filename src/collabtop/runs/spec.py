@@ -1,5 +1,6 @@
 """What a run is: all of its arguments, checked before anything is pulled."""
 
+import math
 import secrets
 from typing import Any
 
@@ -10,7 +11,7 @@ from collabtop.algorithms.default import choose
 from collabtop.arms import Arms, PullPolicy
 from collabtop.arms.function import Pull, as_arms
 from collabtop.arms.rate import RateLimit, as_rates
-from collabtop.arms.unit import Bounds, Direction
+from collabtop.arms.unit import Bounds, Direction, Unit
 from collabtop.coordination.team import Team
 from collabtop.errors import HorizonError, InputError, SettingError
 from collabtop.problem import Problem
@@ -20,7 +21,7 @@ from collabtop.teams.local import LocalTeam
 from collabtop.teams.processes import ProcessesTeam
 from collabtop.teams.ray.team import RayTeam
 from collabtop.teams.threads import ThreadsTeam
-from collabtop.validation import positive_number, whole_number, wrong_value
+from collabtop.validation import positive_number, real_number, whole_number, wrong_value
 
 DEFAULT_MAX_HORIZON = 10_000_000
 """The limit of a run with a confidence, if none is given: arms that tie are never separated."""
@@ -93,6 +94,7 @@ def make_spec(
     team = make_team(team, workers)
     if agents is None and arms.calls_function and team.messages_are_free:
         agents = arms.agents or 1  # which then pools all that it sees
+    tolerance = _internal_tolerance(tolerance, arms.unit)
     chosen, why = choose(
         algorithm, options or {}, arms, confidence, tolerance, messages_are_free=team.messages_are_free
     )
@@ -154,6 +156,14 @@ def _check_limit(
         )
     if confidence is None and tolerance != 0:
         raise InputError("tolerance= only applies with confidence=", argument="tolerance")
+
+
+def _internal_tolerance(tolerance: float, unit: Unit) -> float:
+    """The tolerance, which is given in the unit of the rewards, as a difference of internal values."""
+    largest = unit.shown_difference(1.0) if unit.bounded else math.inf
+    if not 0 <= real_number("tolerance", tolerance) < largest:
+        raise wrong_value("tolerance", tolerance, f"a number of at least 0 and below {largest:g} is needed")
+    return unit.internal_difference(tolerance)
 
 
 def check_setting(algorithm: Algorithm, arms: Arms, problem: Problem) -> None:

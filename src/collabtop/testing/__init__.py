@@ -8,7 +8,7 @@
 """
 
 from collabtop.testing.algorithms import check_algorithm, check_run
-from collabtop.testing.arms import ConstantArms, check_arms
+from collabtop.testing.arms import ConstantArms, UnboundedArms, check_arms
 from collabtop.testing.isolated_team import IsolatedTeam
 from collabtop.testing.simulations import SimulationCase, check_simulation
 from collabtop.testing.teams import check_team
@@ -18,6 +18,7 @@ __all__ = [
     "ConstantArms",
     "IsolatedTeam",
     "SimulationCase",
+    "UnboundedArms",
     "WireTeam",
     "check_algorithm",
     "check_arms",

@@ -13,7 +13,7 @@ from collabtop.problem import Problem, misplaced
 from collabtop.runs.identification import identify
 from collabtop.runs.result import Result
 from collabtop.teams.local import LocalTeam
-from collabtop.testing.arms import ConstantArms
+from collabtop.testing.arms import ConstantArms, UnboundedArms
 from collabtop.testing.free_information import check_free_information, check_parallel
 from collabtop.testing.isolated_team import IsolatedTeam
 from collabtop.testing.simulations import check_simulation
@@ -96,9 +96,10 @@ def _check_most(algorithm: Algorithm, result: Result, case: str) -> None:
 def check_algorithm(algorithm: Algorithm, *, seed: int = 0) -> None:
     """Check that an algorithm keeps the laws on small instances of every shape.
 
-    Without noise it finds the best m for every n, K, m and horizon that it accepts; it never goes past the
-    horizon; the ledger equals what crosses the wire, and is within `most_words` and `most_round_trips` where it has
-    them; the same seed gives the same run; a horizon below its smallest is refused.
+    Without noise it finds the best m for every n, K, m and horizon that it accepts, also if rewards have no bounds
+    (unless it `needs_bounds`); it never goes past the horizon; the ledger equals what crosses the wire, and is within
+    `most_words` and `most_round_trips` where it has them; the same seed gives the same run; a horizon below its
+    smallest is refused.
 
     It also has to keep to the rules of the count. The agents are in another process, where an algorithm cannot read
     rewards, means or the state of agents. Whatever a message does not pay for follows from what the agent knows. The
@@ -118,6 +119,10 @@ def check_algorithm(algorithm: Algorithm, *, seed: int = 0) -> None:
         check_simulation(algorithm, seed=seed)
 
 
+_UNBOUNDED = (7, 16)
+"""The numbers of arms that are also tried with rewards without bounds."""
+
+
 def _check_instance(algorithm: Algorithm, n: int, m: int, agents: int, rng: np.random.Generator) -> bool:
     shape = n if algorithm.iid_only or rng.random() < 0.5 else (n, agents)
     arms = ConstantArms(rng.integers(0, 9, shape) / 8)  # few values, so that many tie
@@ -128,6 +133,8 @@ def _check_instance(algorithm: Algorithm, n: int, m: int, agents: int, rng: np.r
     smallest = algorithm.smallest_horizon(Problem(n, m, agents, 1)) if m < n else 1
     for horizon in (smallest, smallest + int(rng.integers(1, 50)), 20 * smallest):
         check_run(algorithm, arms, m, agents, horizon, seed=int(rng.integers(1000)))
+    if n in _UNBOUNDED and not algorithm.needs_bounds:
+        check_run(algorithm, UnboundedArms(arms.means), m, agents, 20 * smallest, seed=1)
     if smallest > 1:
         _check_refused(algorithm, arms, m, agents, smallest - 1)
     return True

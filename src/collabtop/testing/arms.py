@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from collabtop.arms import Arms, Draws
+from collabtop.arms.base import Ints, Reals
 from collabtop.arms.stand_ins import NoiselessArms
+from collabtop.arms.unit import Unit
 from collabtop.errors import InputError
 
 
@@ -26,6 +28,20 @@ class ConstantArms(NoiselessArms):
             raise InputError(
                 "means of ConstantArms must be multiples of 1/1024, so that sums are exact", argument="means"
             )
+
+
+class UnboundedArms(ConstantArms):
+    """`ConstantArms` whose rewards are far outside [0, 1], in the same order.
+
+    >>> UnboundedArms([0.5, 0.75]).pull(np.array([0, 1]), np.array([2]), Draws(seed=1, agent=0))
+    array([224., 736.])
+    """
+
+    unit = Unit(bounds=None)
+
+    def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
+        """The sum of `times` pulls."""
+        return 1024 * super().pull(arms, times, draws) - 400 * np.asarray(times, np.float64)
 
 
 def check_arms(arms: Arms) -> None:

@@ -22,19 +22,23 @@ from collabtop.teams.local import LocalTeam
 def check_team(make_team: Callable[[], Team], *, algorithms: Sequence[str | Algorithm] | None = None) -> None:
     """Check that a team gives the runs of the local team, whatever the arms.
 
-    Answer, estimates and ledger are compared for simulated arms with each algorithm, and for a function. A run with a
-    checkpoint is resumed without a single pull, every pull is published once, and a failing pull stops the run and
-    leaves the team usable.
+    Answer, estimates and ledger are compared for simulated arms with each algorithm, and for two functions: one with
+    rewards of 0 and 1, and one without bounds, to be minimized. A run with a checkpoint is resumed without a single
+    pull, every pull is published once, and a failing pull stops the run and leaves the team usable.
     """
     rng = np.random.default_rng(5)
     iid = BernoulliArms(rng.uniform(0.2, 0.8, 60))
     mixed = HeterogeneousArms(rng.uniform(0.2, 0.8, (20, 3)))
     for given in algorithms or available_algorithms():
         algorithm = given if isinstance(given, Algorithm) else make_algorithm(given)
-        for arms, agents, m in ((iid, 4, 3), (iid, 1, 1), (mixed, 3, 2)):
-            if _fits(algorithm, arms, m, agents):
-                _check_same(make_team, algorithm, arms, m, agents)
-    _check_function_and_checkpoint(make_team)
+        for simulated, agents, m in ((iid, 4, 3), (iid, 1, 1), (mixed, 3, 2)):
+            if _fits(algorithm, simulated, m, agents):
+                _check_same(make_team, algorithm, simulated, m, agents)
+    for arms in (
+        FunctionArms([0.2, 0.8, 0.5], _coin),
+        FunctionArms([120.0, 80.0, 100.0], _latency, direction="minimize", bounds=None),
+    ):
+        _check_function_and_checkpoint(make_team, arms)
     _check_failing_pull(make_team)
 
 
@@ -57,9 +61,7 @@ def _check_same(make_team: Callable[[], Team], algorithm: Algorithm, arms: Arms,
     assert theirs.ledger == ours.ledger, f"{algorithm} was counted differently"
 
 
-def _check_function_and_checkpoint(make_team: Callable[[], Team]) -> None:
-    arms = FunctionArms([0.2, 0.8, 0.5], _coin)
-
+def _check_function_and_checkpoint(make_team: Callable[[], Team], arms: Arms) -> None:
     def run(team: Team, checkpoint: Path | None = None) -> tuple[Result, list[PullsMade]]:
         events: list[Event] = []
         settings: dict[str, Any] = {"agents": 2, "horizon": 30, "algorithm": "uniform", "seed": 3}
@@ -96,6 +98,10 @@ def _check_failing_pull(make_team: Callable[[], Team]) -> None:
 
 def _coin(mean: float, rng: np.random.Generator) -> bool:
     return bool(rng.random() < mean)
+
+
+def _latency(mean: float, rng: np.random.Generator) -> float:
+    return mean + float(rng.standard_normal())
 
 
 def _breaks_for_broken(candidate: str, rng: np.random.Generator) -> float:
