@@ -7,29 +7,22 @@ from importlib.resources import files
 
 import pytest
 
+from tests.support.contrast import ratio
+
 STYLE = (files("collabtop.watch") / "page" / "style.css").read_text("utf-8")
 THEMES = {
-    name: dict(re.findall(r"--(\w+): (#\w{6})", part))
+    name: dict(re.findall(r"--([\w-]+): (#\w{6})", part))
     for name, part in zip(("light", "dark"), re.findall(r":root \{(.*?)\}", STYLE, re.DOTALL), strict=True)
 }
 BACKGROUNDS = ("card", "paper", "tint")
-
-
-def luminance(colour):
-    channels = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
-    red, green, blue = (value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def ratio(first, second):
-    dark, light = sorted(map(luminance, (first, second)))
-    return (light + 0.05) / (dark + 0.05)
+VERDICTS = ("open", "accepted", "rejected", "inside")
+MARKS = (*VERDICTS, *(f"{verdict}-range" for verdict in VERDICTS), "baseline", "order", "focus", "control")
 
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_text_is_readable(theme):
     colours = THEMES[theme]
-    for text in ("ink", "soft", "open", "accepted", "late", "lost", "baseline", "order"):
+    for text in ("ink", "soft", "open", "accepted", "rejected", "late", "lost", "baseline", "order"):
         for background in BACKGROUNDS:
             assert ratio(colours[text], colours[background]) >= 4.5, (text, background)
 
@@ -37,7 +30,7 @@ def test_text_is_readable(theme):
 @pytest.mark.parametrize("theme", THEMES)
 def test_marks_in_charts_stand_out_from_the_background(theme):
     colours = THEMES[theme]
-    for mark in ("open", "accepted", "rejected", "inside", "baseline", "order", "focus"):
+    for mark in MARKS:
         assert ratio(colours[mark], colours["card"]) >= 3, mark
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import urllib.error
+import urllib.parse
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +57,7 @@ def test_the_examples_of_pulls_are_those_that_were_scored(tmp_path, agents, algo
 def test_examples_of_agents_of_their_own_are_compared_agent_by_agent(tmp_path):
     scored(tmp_path / "run.ctlog", agents=2, by_agent=True, horizon=150)
     first, second = read(tmp_path / "run.ctlog", 3), read(tmp_path / "run.ctlog", 7)
-    shared = first.rewards_by_example().keys() & second.rewards_by_example().keys()
+    shared = first.by_example().keys() & second.by_example().keys()
     assert {owner for owner, _ in shared} == {0, 1}
     names = {first.example_name(example) for example in shared}
     assert "0 of agent 1" in names
@@ -67,11 +69,12 @@ def test_two_candidates_are_compared_on_the_same_examples(tmp_path):
         view = comparison_view(read(tmp_path / "run.ctlog", one), read(tmp_path / "run.ctlog", other))
         differences = TABLE[one] - TABLE[other]
         assert (view["paired"], view["common"]) == (True, QUESTIONS)
-        assert (view["better"], view["worse"]) == ((differences > 0).sum(), (differences < 0).sum())
+        assert (view["higher"], view["lower"]) == ((differences > 0).sum(), (differences < 0).sum())
         assert view["difference"] == pytest.approx([differences.mean()] * 3)  # all examples were used: it is exact
         largest = sorted(abs(differences), reverse=True)[:20]
-        assert [abs(a - b) for _, a, b in view["separating"]] == pytest.approx(largest)
-        assert all(TABLE[one, int(example)] == a for example, a, _ in view["separating"])
+        rows = [(int(row["example"]), *row["rewards"]) for row in view["separating"]]
+        assert [abs(ours - theirs) for _, ours, theirs in rows] == pytest.approx(largest)
+        assert all((TABLE[one, example], TABLE[other, example]) == (ours, theirs) for example, ours, theirs in rows)
 
 
 def test_a_part_of_the_examples_gives_an_interval(tmp_path):
@@ -115,6 +118,50 @@ def test_failed_pulls_are_listed_and_do_not_count_in_the_mean(tmp_path):
     assert view["failed"] == result.failures["a"] > 0
     assert {row["reward"] for row in view["rows"]} == {None, 1.0}
     assert view["points"][-1][1] == 1.0
+
+
+def test_costs_notes_and_failed_attempts_belong_to_their_candidate(tmp_path):
+    calls = itertools.count()
+
+    def score(candidate, rng):
+        if next(calls) % 5 == 0:
+            raise TimeoutError("no answer")
+        return ct.Reward(0.5, cost=0.25, note=f"answer of {candidate} \x1b[2J\u202e")
+
+    path = tmp_path / "run.ctlog"
+    result = ct.identify(
+        ["a", "b"], 1, pull=score, policy=ct.PullPolicy(retries=2), agents=1, horizon=20, checkpoint=path
+    )
+    views = [candidate_view(read(path, arm), 0) for arm in (0, 1)]
+    assert sum(view["spent"] for view in views) == pytest.approx(result.totals.cost)
+    assert sum(view["attempts_failed"] for view in views) == result.totals.attempts_failed > 0
+    assert sum(view["retries"] for view in views) == result.totals.retries
+    assert views[1]["rows"][0]["note"] == "answer of b \\x1b[2J\\u202e"
+    assert views[1]["rows"][0]["cost"] == 0.25
+    assert {view["last_error"] for view in views} <= {None, "raised TimeoutError: no answer"}
+
+
+def test_long_and_many_notes_are_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr(pull_history, "LARGEST_NOTE_SHOWN", 10)
+    monkeypatch.setattr(pull_history, "MAX_NOTES_KEPT", 3)
+    path = tmp_path / "run.ctlog"
+    arguments: dict[str, Any] = {"agents": 1, "horizon": 20, "algorithm": "uniform", "checkpoint": path}
+    ct.identify(["a", "b"], 1, pull=lambda candidate, rng: ct.Reward(0.5, note="x" * 99), **arguments)
+    notes = [row["note"] for row in candidate_view(read(path, 0), 0)["rows"]]
+    assert notes == ["x" * 10 + "…"] * 3 + [None] * 7
+
+
+def test_rewards_are_in_the_unit_of_the_user(tmp_path):
+    path = tmp_path / "run.ctlog"
+    unit: dict[str, Any] = {"direction": "minimize", "bounds": (0, 500)}
+    arguments: dict[str, Any] = {"agents": 1, "horizon": 20, "algorithm": "uniform", "checkpoint": path}
+    ct.identify([100, 200], 1, pull=lambda candidate, rng: candidate, paired=True, **unit, **arguments)
+    view = candidate_view(read(path, 0), 0)
+    assert {row["reward"] for row in view["rows"]} == {100}
+    _, mean, low, high, _ = view["points"][-1]
+    assert low < mean == 100 < high
+    difference = comparison_view(read(path, 0), read(path, 1))["difference"]
+    assert difference == pytest.approx([-100, -250, 50])  # ten equal differences: 3 / 10 of the range to each side
 
 
 def test_pulls_are_listed_newest_first_page_by_page(tmp_path):

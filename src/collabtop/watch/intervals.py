@@ -1,9 +1,6 @@
 """The 95% intervals of all candidates, computed anew only where a mean or a number of pulls has changed."""
 
-import math
-
 import numpy as np
-from numpy.typing import NDArray
 
 from collabtop.protocol.messages import Ints, Reals
 from collabtop.stats import wilson_interval
@@ -23,7 +20,7 @@ class IntervalColumns:
         self._low, self._high = np.zeros(0), np.zeros(0)
 
     def update(self, means: Reals, pulls: Ints, population: int | None = None) -> tuple[Reals, Reals]:
-        """Both ends of the interval of every mean of so many pulls; NaN where one of them is unknown."""
+        """Both ends of the interval of every mean of so many rewards in [0, 1]; NaN where one of them is unknown."""
         if len(self._means) != len(means):
             self._means, self._pulls = np.full(len(means), np.nan), np.zeros(len(means), np.int64)
             self._low, self._high = np.full(len(means), np.nan), np.full(len(means), np.nan)
@@ -38,18 +35,3 @@ def _interval(mean: float, pulls: int, population: int | None) -> tuple[float, f
     if pulls < 1 or np.isnan(mean):
         return np.nan, np.nan
     return wilson_interval(mean, pulls, population=population)
-
-
-_SMALL, _MOST_DIGITS = 1e-3, 290
-
-
-def as_reals(values: NDArray[np.float64], digits: int = 9) -> list[float | None]:
-    """Rounded numbers as JSON has them: None instead of NaN. Very small numbers keep more digits after the point.
-
-    >>> as_reals(np.array([0.123456789012, np.nan])), as_reals(np.array([1.23456789012e-7]))
-    ([0.123456789, None], [1.23456789e-07])
-    """
-    largest = float(np.nanmax(np.abs(values), initial=0.0))
-    if 0 < largest < _SMALL:
-        digits = min(digits - math.floor(math.log10(largest)), _MOST_DIGITS)
-    return [None if value != value else value for value in np.round(values, digits).tolist()]

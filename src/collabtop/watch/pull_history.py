@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from collabtop.arms.draws import ALL_AGENTS, example_order
 from collabtop.arms.unit import DEFAULT_UNIT, Unit
-from collabtop.runlog.format import Exchange, Header, Record, Rewards, Sums, Timestamp
+from collabtop.runlog.format import Exchange, FailedAttempt, Header, Record, Rewards, Sums, Timestamp
+from collabtop.runs.result import printable
 from collabtop.stats import Z_95, wilson_interval
 from collabtop.watch.log_follower import LogFollower
 from collabtop.watch.thinning import ThinnedSeries
@@ -22,6 +23,10 @@ from collabtop.watch.thinning import ThinnedSeries
 MAX_PULLS_KEPT = 20_000
 """The most pulls of a candidate that are listed and compared, the latest ones. All are counted."""
 ROWS_PER_PAGE = 20
+LARGEST_NOTE_SHOWN = 4_000
+"""The most characters of a note that are shown."""
+MAX_NOTES_KEPT = 1_000
+"""The most notes of a candidate that are kept, the latest ones."""
 _SEPARATING = 20
 """How many examples that separate two candidates are listed."""
 
@@ -36,9 +41,12 @@ class Pull(msgspec.Struct):
     number: int
     """Counted over all pulls of the agent."""
     reward: float
-    """As an internal value; NaN: the pull failed for good."""
+    """In the user's unit; NaN: the pull failed for good."""
     at: float
     """Seconds since 1970, or NaN."""
+    cost: float
+    """What it was charged, or NaN."""
+    note: str | None
     example: Example | None = None
     """Known if the arms are paired, once the exchange is complete."""
 
@@ -58,8 +66,12 @@ class PullHistory:
         self.header: Header | None = None
         self.kept: deque[Pull] = deque(maxlen=MAX_PULLS_KEPT)
         """The latest pulls whose rewards the log holds one by one."""
+        self._noted: deque[Pull] = deque()
         self.pulls_by_agent: Counter[int] = Counter()
-        self.failed = 0
+        self.failed = self.attempts_failed = self.retries = 0
+        self.last_error: str | None = None
+        self.spent: float | None = None
+        """What its pulls were charged, if they reported it."""
         self.points = ThinnedSeries()
         """Pulls, those that failed, mean and time, after a selection of the records."""
         self._total, self._at = 0.0, math.nan
@@ -89,6 +101,8 @@ class PullHistory:
                 self._at = record.at
             case Rewards():
                 self._add_rewards(record)
+            case FailedAttempt():
+                self._add_failure(record)
             case Sums():
                 self._add_sums(record)
             case Exchange():
@@ -100,11 +114,24 @@ class PullHistory:
         if not len(places):
             return
         own = rewards[places]
+        costs, notes, shown = record.unpack_costs(), dict(record.notes), self.unit.shown(own).tolist()
         pulls = [
-            Pull(record.agent, record.first + place, reward, self._at)
-            for place, reward in zip(places.tolist(), own.tolist(), strict=True)
+            Pull(
+                record.agent,
+                record.first + place,
+                reward,
+                self._at,
+                math.nan if costs is None else float(costs[place]),
+                _shortened(notes.get(place)),
+            )
+            for place, reward in zip(places.tolist(), shown, strict=True)
         ]
         self.kept.extend(pulls)
+        self._noted.extend(pull for pull in pulls if pull.note is not None)
+        while len(self._noted) > MAX_NOTES_KEPT:
+            self._noted.popleft().note = None
+        if costs is not None:
+            self.spent = (self.spent or 0.0) + float(np.nansum(costs[places]))
         failed = np.isnan(own)
         self.failed += int(failed.sum())
         self._count(record.agent, len(own), float(own[~failed].sum()))
@@ -112,6 +139,13 @@ class PullHistory:
             self._unnumbered.setdefault(record.agent, []).extend(pulls)
             if self.header is not None and (self.header.agents == 1 or not self.header.iid):
                 self._number_pulls()
+
+    def _add_failure(self, record: FailedAttempt) -> None:
+        labels = None if self.header is None else self.header.labels
+        if record.candidate == (labels[self.arm] if labels else str(self.arm)):
+            self.attempts_failed += 1
+            self.retries += record.again
+            self.last_error = _shortened(record.error)
 
     def _add_sums(self, record: Sums) -> None:
         arms, times, sums = record.unpack()
@@ -145,20 +179,18 @@ class PullHistory:
         return self.header is not None and self.header.paired
 
     @property
+    def unit(self) -> Unit:
+        """The unit of the rewards."""
+        return DEFAULT_UNIT if self.header is None else self.header.unit
+
+    @property
     def population(self) -> int | None:
         """The number of examples if each is used once."""
         return None if self.header is None else self.header.pull_limit
 
-    @property
-    def unit(self) -> Unit:
-        """The unit of the user's rewards."""
-        return DEFAULT_UNIT if self.header is None else self.header.unit
-
-    def rewards_by_example(self) -> dict[Example, float]:
-        """The reward on each example that was used successfully; on the latest lap, if there were several."""
-        return {
-            pull.example: pull.reward for pull in self.kept if pull.example is not None and not math.isnan(pull.reward)
-        }
+    def by_example(self) -> dict[Example, Pull]:
+        """The pull on each example that was used successfully."""
+        return {pull.example: pull for pull in self.kept if pull.example is not None and not math.isnan(pull.reward)}
 
     def example_name(self, example: Example) -> str:
         """What the page calls an example: its number in the user's list if that is known."""
@@ -171,6 +203,13 @@ class PullHistory:
         return str(replicate)
 
 
+def _shortened(text: str | None) -> str | None:
+    """A text of unknown origin and length, as the page shows it."""
+    if text is None or len(text) <= LARGEST_NOTE_SHOWN:
+        return text and printable(text, markup=False)
+    return printable(text[:LARGEST_NOTE_SHOWN], markup=False) + "…"
+
+
 def candidate_view(history: PullHistory, page: int) -> dict[str, Any]:
     """What the page shows about a candidate, with one page of its pulls, newest first."""
     first = page * ROWS_PER_PAGE
@@ -178,6 +217,10 @@ def candidate_view(history: PullHistory, page: int) -> dict[str, Any]:
     return {
         "pulls": history.pulls,
         "failed": history.failed,
+        "attempts_failed": history.attempts_failed,
+        "retries": history.retries,
+        "last_error": history.last_error,
+        "spent": history.spent,
         "points": [_point(history, *point) for point in history.points],
         "agents": sorted(history.pulls_by_agent.items()),
         "listed": len(history.kept),
@@ -187,50 +230,63 @@ def candidate_view(history: PullHistory, page: int) -> dict[str, Any]:
 
 
 def _point(history: PullHistory, pulls: int, failed: int, mean: float, at: float) -> list[float | None]:
-    unit = history.unit
-    ends: tuple[float | None, float | None] = None, None
+    unit, low, high = history.unit, None, None
     if unit.bounded:
-        ends = unit.shown_interval(*wilson_interval(mean, pulls - failed, population=history.population))
-    return [pulls, unit.shown(mean), *ends, None if math.isnan(at) else at]
+        low, high = unit.shown_interval(*wilson_interval(mean, pulls - failed, population=history.population))
+    return [pulls, unit.shown(mean), low, high, None if math.isnan(at) else at]
 
 
 def _row(history: PullHistory, pull: Pull) -> dict[str, Any]:
     return {
         "agent": pull.agent,
         "number": pull.number,
-        "reward": None if math.isnan(pull.reward) else history.unit.shown(pull.reward),
+        "reward": None if math.isnan(pull.reward) else pull.reward,
         "at": None if math.isnan(pull.at) else pull.at,
+        "cost": None if math.isnan(pull.cost) else pull.cost,
+        "note": pull.note,
         "example": None if pull.example is None else history.example_name(pull.example),
     }
 
 
 def comparison_view(first: PullHistory, second: PullHistory) -> dict[str, Any]:
     """Two candidates on the examples that both were scored on: the difference, its interval, and where they differ."""
-    ours, theirs, unit = first.rewards_by_example(), second.rewards_by_example(), first.unit
+    ours, theirs = first.by_example(), second.by_example()
     pairs = [(example, ours[example], theirs[example]) for example in sorted(ours.keys() & theirs.keys())]
-    differences = np.array([one - other for _, one, other in pairs])
-    separating = sorted(pairs, key=lambda pair: -abs(pair[1] - pair[2]))[:_SEPARATING]
+    differences = np.array([one.reward - other.reward for _, one, other in pairs])
+    largest = np.argsort(-np.abs(differences), kind="stable")[:_SEPARATING].tolist()
     return {
         "paired": first.is_paired and bool(first.kept) and bool(second.kept),
         "common": len(pairs),
-        "better": int((differences > 0).sum()),
-        "worse": int((differences < 0).sum()),
-        "difference": difference_interval(unit.shown(differences) - unit.shown(0.0), first.population),
-        "separating": [
-            [first.example_name(example), unit.shown(one), unit.shown(other)]
-            for example, one, other in separating
-            if one != other
-        ],
+        "exact": len(pairs) == first.population,
+        "higher": int((differences > 0).sum()),
+        "lower": int((differences < 0).sum()),
+        "difference": difference_interval(differences, first.unit, first.population),
+        "separating": [_separating(first, *pairs[index]) for index in largest if differences[index]],
     }
 
 
-def difference_interval(differences: ArrayLike, population: int | None = None) -> list[float] | None:
+def _separating(history: PullHistory, example: Example, one: Pull, other: Pull) -> dict[str, Any]:
+    return {
+        "example": history.example_name(example),
+        "rewards": [one.reward, other.reward],
+        "notes": [one.note, other.note],
+    }
+
+
+def difference_interval(
+    differences: ArrayLike, unit: Unit = DEFAULT_UNIT, population: int | None = None
+) -> list[float] | None:
     """The mean of paired differences with its 95% interval; None for fewer than two.
+
+    It is Student's interval. Where all differences are equal, it is that of the rule of three: with probability .95, at
+    most three of `count` further examples would differ.
 
     `population` is the number of examples if each is used once: over all of them, the difference is exact.
 
     >>> [round(value, 3) for value in difference_interval([0.1, 0.3, 0.2, 0.2])]
-    [0.2, 0.12, 0.28]
+    [0.2, 0.071, 0.329]
+    >>> [round(value, 3) for value in difference_interval([0.0] * 30)]
+    [0.0, -0.1, 0.1]
     >>> difference_interval([1.0]) is None
     True
     """
@@ -238,7 +294,27 @@ def difference_interval(differences: ArrayLike, population: int | None = None) -
     count = len(values)
     if count < 2:
         return None
-    unseen = 1.0 if population is None else max(0.0, 1 - count / population)
-    half = Z_95 * float(values.std(ddof=1)) * math.sqrt(unseen / count)
-    mean = float(values.mean())
+    unused = 1.0 if population is None else max(0.0, 1 - count / population)
+    spread, mean = float(values.std(ddof=1)), float(values.mean())
+    if spread == 0:
+        half = min(1.0, 3 / count) * unused * (unit.bounds[1] - unit.bounds[0] if unit.bounds else 0.0)
+    else:
+        half = _student_quantile(count - 1) * spread * math.sqrt(unused / count)
     return [mean, mean - half, mean + half]
+
+
+def _student_quantile(freedom: int) -> float:
+    """The 97.5% quantile of Student's distribution: exact for one and two degrees of freedom, else within 1%.
+
+    >>> [round(_student_quantile(freedom), 2) for freedom in (1, 2, 3, 10, 100)]
+    [12.71, 4.3, 3.16, 2.23, 1.98]
+    """
+    if freedom <= 2:
+        return (12.706204736, 4.302652730)[freedom - 1]
+    z = Z_95  # the expansion of Cornish and Fisher
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    return z + float(sum(term / freedom**power for power, term in enumerate(terms, 1)))

@@ -1,20 +1,21 @@
 """What the server sends to the page about a run: sections of plain data, and after the first time only the changes."""
 
+import math
 import time
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from collabtop.arms.unit import Unit
 from collabtop.coordination.scoreboard import ACCEPTED, OPEN, REJECTED
 from collabtop.errors import InputError
 from collabtop.protocol.ledger import Direction, Ledger
+from collabtop.protocol.messages import Ints, Reals
 from collabtop.runlog.format import Header
 from collabtop.runlog.log_state import MessageTotals
 from collabtop.runs.replay import Counts
 from collabtop.runs.result import printable
-from collabtop.watch.intervals import as_reals
+from collabtop.watch.intervals import IntervalColumns
 from collabtop.watch.watched_runs import WatchedRun
 
 _MIN_SECONDS_LATE = 10.0
@@ -43,7 +44,7 @@ def view(run: WatchedRun) -> Sections:
             "communication": _communication(run),
             "agents": _agents(run, header),
             "rounds": _rounds(run),
-            "arms": _in_unit(_arms(run, header), header.unit),
+            "arms": _arms(run, header),
             "comparison": {"baseline": msgspec.to_builtins(run.baseline), "order": msgspec.to_builtins(run.order)},
             "answer": _answer(run),
         }
@@ -124,15 +125,25 @@ def _progress(run: WatchedRun, header: Header) -> Sections:
 
 
 def _money(run: WatchedRun, header: Header) -> Sections | None:
-    if header.budget is None or header.costs is None:
+    spent = run.state.calls.totals().cost
+    if spent is None and header.costs is not None:
+        spent = float(np.dot(header.costs, run.state.seen_pulls))
+    if spent is None and header.budget is None:
         return None
-    spent = float(np.dot(header.costs, run.state.seen_pulls))
-    return {"spent": round(spent, _DIGITS), "budget": header.budget}
+    return {"spent": round(spent or 0.0, _DIGITS), "budget": header.budget}
 
 
 def _health(run: WatchedRun) -> Sections:
-    pace = run.throughput
-    return {"per_second": pace.per_second, "points": [[round(at, 1), pulls] for at, pulls in pace.points]}
+    calls, totals = run.calls, run.state.calls.totals()
+    return {
+        "per_second": calls.per_second,
+        "cost_per_minute": calls.cost_per_minute,
+        "latency": calls.latency,
+        "attempts_failed": totals.attempts_failed,
+        "retries": totals.retries,
+        "errors": calls.errors.most_common(),
+        "points": [[round(at, 1), pulls, round(cost, _DIGITS)] for at, pulls, cost in calls.points],
+    }
 
 
 def _communication(run: WatchedRun) -> Sections:
@@ -189,23 +200,19 @@ def _rounds(run: WatchedRun) -> dict[str, list[Any]]:
 
 
 def _arms(run: WatchedRun, header: Header) -> dict[str, list[Any]]:
-    state = run.state
+    state, spent = run.state, run.calls.spent
     tried = state.seen_pulls - state.failed  # failed pulls gave no reward, so they do not make an interval shorter
-    low, high = run.seen_intervals.update(state.means, tried, header.pull_limit)
-    seen = {
-        "seen_mean": as_reals(state.means),
-        "seen_low": as_reals(low),
-        "seen_high": as_reals(high),
+    if spent is None and header.costs is not None:
+        spent = np.multiply(header.costs, state.seen_pulls)
+    seen = _estimates("seen_", header, state.means, tried, run.seen_intervals) | {
         "seen_pulls": state.seen_pulls.tolist(),
         "failed": state.failed.tolist(),
+        "spent": [None] * header.n if spent is None else _reals(spent),
     }
     if run.replay is not None:
         columns = run.replay.columns()
-        low, high = run.known_intervals.update(columns.means, columns.pulls, header.pull_limit)
         return seen | {
-            "mean": as_reals(columns.means),
-            "low": as_reals(low),
-            "high": as_reals(high),
+            **_estimates("", header, columns.means, columns.pulls, run.known_intervals),
             "pulls": columns.pulls.tolist(),
             "verdict": columns.verdicts.tolist(),
             "round": columns.rounds.tolist(),
@@ -218,17 +225,22 @@ def _arms(run: WatchedRun, header: Header) -> dict[str, list[Any]]:
     return seen | unknown | {"verdict": verdicts.tolist()}
 
 
-def _in_unit(columns: dict[str, list[Any]], unit: Unit) -> dict[str, list[Any]]:
-    """Means and intervals in the user's unit."""
-    if unit.is_default:
-        return columns
-    shown = dict(columns)
-    for prefix in ("", "seen_"):
-        names = [prefix + name for name in ("mean", "low", "high")]
-        mean, *ends = ([None if x is None else unit.shown(x) for x in columns[name]] for name in names)
-        low, high = reversed(ends) if unit.direction == "minimize" else ends
-        shown |= dict(zip(names, (mean, low, high), strict=True))
-    return shown
+def _estimates(
+    prefix: str, header: Header, means: Reals, pulls: Ints, intervals: IntervalColumns
+) -> dict[str, list[Any]]:
+    """Means and the ends of their intervals, in the user's unit."""
+    unit = header.unit
+    ends = intervals.update(means, pulls, header.pull_limit) if unit.bounded else (np.full(header.n, np.nan),) * 2
+    low, high = ends if unit.direction == "maximize" else reversed(ends)
+    columns = {"mean": means, "low": low, "high": high}
+    return {f"{prefix}{name}": _reals(unit.shown(column)) for name, column in columns.items()}
+
+
+def _reals(values: Reals) -> list[float | None]:
+    """Numbers as JSON has them: None instead of NaN, and without the digits that are noise."""
+    largest = float(np.nanmax(np.abs(values), initial=0.0))
+    digits = _DIGITS if 1e-3 < largest <= 1 else _DIGITS - math.floor(math.log10(largest)) if largest else 0
+    return [None if value != value else value for value in np.round(values, digits).tolist()]
 
 
 def _answer(run: WatchedRun) -> Sections | None:

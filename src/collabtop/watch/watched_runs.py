@@ -18,10 +18,10 @@ from collabtop.runs.peeking import logged_result
 from collabtop.runs.replay import Replay
 from collabtop.runs.result import Result
 from collabtop.watch.baselines import Baseline, Order, baseline_of, order_of
+from collabtop.watch.call_statistics import CallStatistics
 from collabtop.watch.intervals import IntervalColumns
 from collabtop.watch.log_follower import LogFollower
 from collabtop.watch.pull_history import PullHistory
-from collabtop.watch.throughput import Throughput
 
 Status = Literal["waiting", "reading", "running", "stopped", "finished", "unreadable"]
 
@@ -47,7 +47,7 @@ class WatchedRun:
         self.lock = threading.Lock()
         """Must be held to read or write the fields below."""
         self.state = LogState()
-        self.throughput = Throughput()
+        self.calls = CallStatistics()
         self.seen_intervals, self.known_intervals = IntervalColumns(), IntervalColumns()
         self.error: str | None = None
         """Why the log cannot be read, if it cannot."""
@@ -114,8 +114,7 @@ class WatchedRun:
         if isinstance(record, Header):
             _check_size(record)
         self.state.add(record)
-        if isinstance(record, Timestamp):
-            self.throughput.add(record.at, self.state.pulls)
+        self.calls.add(record, self.state.pulls if isinstance(record, Timestamp) else 0)
         if self._wants_replay and isinstance(record, Header):
             self._replay = Replay(record, tolerates_loss=self._tolerates_loss)
             threading.Thread(target=self._simulate_baseline, args=(record, self.version), daemon=True).start()
@@ -133,14 +132,14 @@ class WatchedRun:
             self.error = f"checkpoint {str(self.path)!r} cannot be shown ({type(error).__name__}: {error})"
         if self._replay is not None:
             self._replay.close()
-        self.state, self.throughput, self._replay, self.baseline = LogState(), Throughput(), None, None
+        self.state, self.calls, self._replay, self.baseline = LogState(), CallStatistics(), None, None
         self._unprocessed.clear()
         self._follower.has_more = False
 
     def _restart(self, *, replay: bool, rewind: bool = True) -> None:
         if self._replay is not None:
             self._replay.close()
-        self.state, self.throughput, self._replay, self.baseline = LogState(), Throughput(), None, None
+        self.state, self.calls, self._replay, self.baseline = LogState(), CallStatistics(), None, None
         self.version += 1
         self._wants_replay = replay
         self._unprocessed.clear()

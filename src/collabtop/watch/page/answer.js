@@ -1,7 +1,7 @@
 // The answer: the best m now, how sure that is, and what it has cost; the tiles below it.
 
 import { $, clamped, fill, make, setText } from "./parts.js";
-import { border } from "./standing.js";
+import { border, signOf } from "./standing.js";
 import { dateTime, duration, mean, money, range, whole } from "./format.js";
 
 const FEW = 8; // candidates of the answer that are shown before the rest is asked for
@@ -32,7 +32,7 @@ export function sureness(state, rows) {
   const { answer, head } = state;
   if (answer && answer.sure === true) return `It is correct with probability at least ${head.confidence}.`;
   const limit = answer && answer.sure === false ? "The run reached its limit before it had the requested confidence. " : "";
-  const gap = border(rows, head);
+  const gap = border(rows, head.m, signOf(head));
   if (!gap) return limit + (rows[head.m] ? "There are too few rewards to compare it with the next candidate." : "These are all candidates.");
   const difference = `place ${whole(gap.inside.place)} is ahead of place ${whole(gap.outside.place)} by ${mean(gap.difference)} ± ${mean(gap.half)} (95%)`;
   if (gap.difference > gap.half) return `${limit}It is separated from the rest: ${difference}.`;

@@ -1,7 +1,7 @@
 // The panel of one candidate: its estimate over time, its pulls by agent, and its single pulls with their notes.
 
-import { $, clamped, fill, fillFacts, getJson, make, setText, showDialog } from "./parts.js";
-import { VERDICT_TEXT, clock, dateTime, mean, range, whole } from "./format.js";
+import { $, fill, fillFacts, getJson, noteCell, setText, showDialog } from "./parts.js";
+import { VERDICT_TEXT, clock, dateTime, mean, money, range, whole } from "./format.js";
 import { drawBand } from "./drawing.js";
 
 const ROWS = 60;
@@ -25,7 +25,9 @@ function draw(row, head, detail, page) {
   fillFacts("candidate-facts", [
     ["verdict", VERDICT_TEXT[row.verdict] + (row.round === null || row.verdict === "open" ? "" : ` in round ${whole(row.round)}`)],
     ["place", whole(row.place)], ["mean", mean(row.mean)], ["95% interval", range(row.low, row.high)],
-    ["pulls", whole(detail.pulls ?? row.pulls)], ["failed for good", detail.failed ? whole(detail.failed) : null],
+    ["pulls", whole(detail.pulls ?? row.pulls)], ["cost", money(detail.spent ?? row.spent)],
+    ["failed attempts", detail.attempts_failed ? `${whole(detail.attempts_failed)}, ${whole(detail.retries)} of them tried again` : null],
+    ["failed for good", detail.failed ? whole(detail.failed) : null], ["last error", detail.last_error],
   ]);
   const points = detail.points || [];
   $("candidate-chart").hidden = points.length < 2;
@@ -35,7 +37,7 @@ function draw(row, head, detail, page) {
   const rows = detail.rows || [];
   setText("pulls-hint", detail.error || hint(detail));
   fill("candidate-pulls", rows.map((pull) => ({
-    cells: [pull.example ?? "–", pull.reward === null ? "failed" : mean(pull.reward), note(pull.note), String(pull.agent), clock(pull.at)],
+    cells: [pull.example ?? "–", pull.reward === null ? "failed" : mean(pull.reward), money(pull.cost), noteCell(pull.note), String(pull.agent), clock(pull.at)],
   })));
 }
 
@@ -44,12 +46,4 @@ function hint(detail) {
   if (!detail.listed) return detail.pulls ? "The log holds sums of rewards, not single ones." : "There are no pulls yet.";
   const kept = detail.listed < detail.pulls ? ` The latest ${whole(detail.listed)} of ${whole(detail.pulls)} are listed.` : "";
   return `What each pull returned.${kept}`;
-}
-
-function note(text) {
-  if (!text) return "–";
-  if (text.length <= 120) return clamped(text);
-  const box = make("details", "note-text"), summary = make("summary", "", clamped(text));
-  box.append(summary, make("p", "whole-label", text));
-  return box;
 }

@@ -2,8 +2,8 @@
 
 import { CANDIDATES, drawCandidates, placeAt } from "./candidates_chart.js";
 import { $, clamped, make, setText } from "./parts.js";
-import { ORDER, sign, standing } from "./standing.js";
-import { VERDICT_TEXT, mean, range, whole } from "./format.js";
+import { ORDER, signOf, standing } from "./standing.js";
+import { VERDICT_TEXT, mean, money, range, whole } from "./format.js";
 import { WindowedTable } from "./table.js";
 
 const COLUMNS = [
@@ -14,10 +14,11 @@ const COLUMNS = [
   { key: "pulls", title: "pulls", width: 5, number: true, text: (row) => whole(row.pulls) },
   { key: "verdict", title: "verdict", width: 6.6, text: (row) => (row.verdict === "inside" ? "inside an agent" : row.verdict), className: (row) => `verdict-${row.verdict}` },
   { key: "round", title: "settled in round", width: 5, number: true, text: (row) => whole(row.round) },
+  { key: "spent", title: "cost", width: 5, number: true, text: (row) => money(row.spent) },
   { key: "failed", title: "failed", width: 4.6, number: true, text: (row) => whole(row.failed) },
 ];
 const NARROW = ["place", "label", "mean"], WIDE = ["place", "label", "mean", "interval", "pulls", "verdict"];
-const DESCENDING = new Set(["pulls", "failed", "interval"]); // the order of the first click
+const DESCENDING = new Set(["pulls", "failed", "interval", "spent"]); // the order of the first click
 const STORED = "collabtop columns";
 
 export class Candidates {
@@ -137,7 +138,7 @@ export class Candidates {
   }
 
   sortBy(key) {
-    const first = key === "mean" ? sign(this.state.head) > 0 : DESCENDING.has(key); // the best mean first
+    const first = key === "mean" ? signOf(this.state.head) > 0 : DESCENDING.has(key); // the best mean first
     this.sort = { key, descending: this.sort.key === key ? !this.sort.descending : first };
     this.markSort(); this.selected = null; this.refresh();
   }

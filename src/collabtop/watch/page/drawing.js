@@ -120,23 +120,21 @@ export function drawLine(canvas, points, { x: label, y: title, zero }) {
   pen.stroke();
 }
 
-// -- a mean with its interval: `points` of [x, mean, low, high]
+// -- a mean with its interval: `points` of [x, mean, low, high]; without an interval, the last two are null
 
 export function drawBand(canvas, measured, unit) {
   const points = measured.map(([x, value, low, high]) => [x, value, low ?? value, high ?? value]);
   const { pen, frame } = prepare(canvas, { left: 52, top: 10, right: 12, bottom: 34 });
-  const colour = colours();
-  const scale = plainScale(frame, 0, points.at(-1)[0], Math.min(...points.map((point) => point[2])), Math.max(...points.map((point) => point[3])));
+  const colour = colours(), ends = points.flatMap(([, value, low, high]) => (low === null ? [value] : [low, high]));
+  const scale = plainScale(frame, 0, points.at(-1)[0], Math.min(...ends), Math.max(...ends));
   drawFrame(pen, frame, scale, short, "", colour);
-  pen.strokeStyle = colour["open-range"]; pen.lineWidth = 1.5;
-  for (const end of [2, 3]) {
-    pen.beginPath();
-    points.forEach((point, index) => (index ? pen.lineTo(scale.x(point[0]), scale.y(point[end])) : pen.moveTo(scale.x(point[0]), scale.y(point[end]))));
+  const curve = (column, stroke, width) => {
+    pen.strokeStyle = stroke; pen.lineWidth = width; pen.beginPath();
+    points.forEach((point, index) => (index ? pen.lineTo(scale.x(point[0]), scale.y(point[column])) : pen.moveTo(scale.x(point[0]), scale.y(point[column]))));
     pen.stroke();
-  }
-  pen.strokeStyle = colour.open; pen.lineWidth = 2.4; pen.beginPath();
-  points.forEach(([x, y], index) => (index ? pen.lineTo(scale.x(x), scale.y(y)) : pen.moveTo(scale.x(x), scale.y(y))));
-  pen.stroke();
+  };
+  if (points[0][2] !== null) { curve(2, colour["open-range"], 1.5); curve(3, colour["open-range"], 1.5); }
+  curve(1, colour.open, 2.4);
   text(pen, unit, frame.right, frame.bottom + 25, colour.soft, "right");
 }
 

@@ -12,24 +12,29 @@ let shownAgents = [];
 export function drawHealth(state) {
   const { health, progress, money: cost, status } = state;
   const running = status.status === "running", elapsed = progress.latest - progress.started;
+  const attempts = health.attempts_failed ? progress.pulls + health.attempts_failed - progress.failed : 0; // a last attempt that failed is a failed pull
   const pace = elapsed > 0 ? progress.pulls / elapsed : null;
   fillFacts("health-facts", [
     [running ? "pulls per second, last minute" : "pulls per second, at the end", health.per_second === null ? null : significant(health.per_second)],
     ["pulls per second, over all", pace === null ? null : significant(pace)],
+    ["seconds per call: median, 90%, 99%", health.latency && health.latency.map(significant).join(", ")],
+    ["cost per minute", health.cost_per_minute !== null ? money(health.cost_per_minute) : cost && elapsed > 0 ? money((60 * cost.spent) / elapsed) : null],
+    ["failed attempts", attempts ? `${whole(health.attempts_failed)} of ${whole(attempts)} (${percent(health.attempts_failed / attempts)})` : null],
+    ["by kind", health.errors.map(([kind, count]) => `${kind} ${whole(count)} (${percent(count / attempts)})`).join(", ")],
+    ["retries", health.retries ? whole(health.retries) : null],
     ["failed for good", progress.pulls ? `${whole(progress.failed)} (${percent(progress.failed / progress.pulls)})` : null],
-    ["cost per minute", cost && elapsed > 0 ? money((60 * cost.spent) / elapsed) : null],
   ]);
   const rates = paceOf(health.points);
   $("pace-chart").hidden = rates.length < 2;
   if (rates.length >= 2) drawLine($("pace-chart"), rates.map(({ at, rate }) => [at, rate]), { x: clock, y: "pulls per second", zero: true });
-  fill("pace-table", rates.slice(-ROWS).reverse().map(({ at, pulls, rate }) => ({ cells: [clock(at), whole(pulls), significant(rate)] })));
+  fill("pace-table", rates.slice(-ROWS).reverse().map(({ at, pulls, cost: spent, rate }) => ({ cells: [clock(at), whole(pulls), significant(rate), spent ? money(spent) : "–"] })));
 }
 
 function paceOf(points) {
   const rates = [];
   for (let index = 1; index < points.length; index += 1) {
-    const [[before, pullsBefore], [at, pulls]] = [points[index - 1], points[index]];
-    if (at > before) rates.push({ at, pulls, rate: (pulls - pullsBefore) / (at - before) });
+    const [[before, pullsBefore], [at, pulls, cost]] = [points[index - 1], points[index]];
+    if (at > before) rates.push({ at, pulls, cost, rate: (pulls - pullsBefore) / (at - before) });
   }
   return rates;
 }

@@ -21,6 +21,15 @@ export function clamped(text) {
   return element;
 }
 
+// The note of a pull; a long one is shown as a whole on demand.
+export function noteCell(text) {
+  if (!text) return "–";
+  if (text.length <= 120) return clamped(text);
+  const box = make("details", "note-text");
+  box.append(make("summary", "", clamped(text)), make("p", "whole-label", text));
+  return box;
+}
+
 // A message for screen readers, skipped if the last one was less than `seconds` ago.
 let lastAnnounced = -Infinity;
 export function announce(message, seconds = 0) {

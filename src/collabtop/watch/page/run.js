@@ -8,6 +8,7 @@ import { drawAnswer, drawTiles, drawTime } from "./answer.js";
 import { drawCommunication } from "./communication.js";
 import { openCandidate } from "./candidate.js";
 import { openComparison } from "./two.js";
+import { signOf } from "./standing.js";
 
 const PATCHED = ["arms", "rounds", "agents"]; // sections of columns: the server sends only the rows that changed
 const SECONDS_BETWEEN_ROUNDS = 10; // between announcements of rounds, which can be faster than speech
@@ -22,7 +23,7 @@ export function showRun(name) {
   base = `/api/runs/${encodeURIComponent(name)}`;
   setText("name", name);
   $("csv").href = `${base}/table.csv`; $("json").href = `${base}/result.json`;
-  candidates = new Candidates({ open: openOne, compare: (...arms) => openComparison(base, arms.map(rowOf), state.head, isLive) });
+  candidates = new Candidates({ open: openOne, compare: (...arms) => openComparison(base, arms.map(rowOf), signOf(state.head), isLive) });
   candidates.onSource = () => drawLater("answer");
   tabs("run", (current) => { view = current; drawLater(...ALL); });
   addEventListener("resize", () => drawLater(...ALL));
@@ -76,6 +77,7 @@ function draw() {
   due = false;
   const now = changed; changed = new Set();
   if (!state.status) return;
+  if (state.head) setDecimals(state.head.decimals);
   drawHead();
   if (!state.head) return;
   const has = (...names) => names.some((name) => now.has(name));
@@ -97,7 +99,6 @@ function drawHead() {
   $("notice").hidden = !notice; setText("notice", notice || "");
   $("downloads").hidden = !head;
   if (!head) return;
-  setDecimals(head.decimals);
   const limit = head.confidence ? `confidence ${+(head.confidence * 100).toFixed(4)}%` : `horizon ${whole(head.horizon)}`;
   const agents = head.agents === 1 ? "1 agent" : `${whole(head.agents)} agents`;
   const started = progress.started === null ? "" : `, started ${dateTime(progress.started)}`;

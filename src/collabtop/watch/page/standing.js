@@ -2,11 +2,11 @@
 
 import { VERDICTS } from "./format.js";
 
-// Larger means are better, or smaller ones: rewards are in the user's unit.
-export const sign = (head) => (head.direction === "minimize" ? -1 : 1);
-
 const STANDING = { accepted: 0, open: 1, inside: 2, rejected: 3 };
-export const ORDER = "Accepted candidates first, then open ones, then those settled inside an agent, then rejected ones; within each, the best mean first.";
+export const ORDER = "Accepted candidates first, then open, settled inside an agent, rejected; within each, the best mean first.";
+
+// 1 if large rewards are better, -1 if small ones are.
+export const signOf = (head) => (head.direction === "minimize" ? -1 : 1);
 
 // All candidates as rows with their places. `source` is "known": what the coordinator knows, and where it knows
 // nothing, the log; or "seen": all rewards in the log.
@@ -23,10 +23,10 @@ export function standing(state, source) {
       arm, label: head.labels ? head.labels[arm] : `candidate ${arm}`,
       mean: known ? arms.mean[arm] : arms.seen_mean[arm], low: known ? arms.low[arm] : arms.seen_low[arm], high: known ? arms.high[arm] : arms.seen_high[arm],
       pulls: pulls > 0 ? pulls : null, fromLog: source === "known" && !known,
-      verdict: VERDICTS[arms.verdict[arm]], round: arms.round[arm] >= 0 ? arms.round[arm] : null, failed: arms.failed[arm],
+      verdict: VERDICTS[arms.verdict[arm]], round: arms.round[arm] >= 0 ? arms.round[arm] : null, failed: arms.failed[arm], spent: arms.spent[arm],
     });
   }
-  const value = (row) => (Number.isFinite(row.mean) ? sign(head) * row.mean : -Infinity), rank = (row) => final.get(row.arm) ?? Infinity;
+  const sign = signOf(head), value = (row) => (row.mean === null ? -Infinity : sign * row.mean), rank = (row) => final.get(row.arm) ?? Infinity;
   rows.sort((a, b) => (rank(a) === rank(b) ? 0 : rank(a) - rank(b)) || order[a.verdict] - order[b.verdict] || (value(a) === value(b) ? 0 : value(b) - value(a)) || a.arm - b.arm);
   rows.forEach((row, index) => { row.place = index + 1; });
   return rows;
@@ -36,15 +36,14 @@ const halfWidth = (row) => (row.high - row.low) / 2;
 
 // The weakest of the first m, and the one after them that is hardest to separate from it: their difference, and half
 // the width of its 95% interval; null if their means are not known.
-export function border(rows, head) {
-  const better = (row, other) => sign(head) * (row.mean - other.mean), m = head.m;
-  const weakest = rows.slice(0, m).filter((row) => row.low !== null).reduce((least, row) => (least && better(least, row) <= 0 ? least : row), null);
+export function border(rows, m, sign) {
+  const weakest = rows.slice(0, m).filter((row) => row.low !== null).reduce((least, row) => (least && sign * least.mean <= sign * row.mean ? least : row), null);
   if (!weakest) return null;
   let hardest = null, least = Infinity;
   for (const row of rows.slice(m)) {
     if (row.low === null) continue;
-    const half = Math.hypot(halfWidth(weakest), halfWidth(row)), clear = better(weakest, row) / Math.max(half, Number.MIN_VALUE);
-    if (clear < least) { least = clear; hardest = { inside: weakest, outside: row, difference: better(weakest, row), half }; }
+    const half = Math.hypot(halfWidth(weakest), halfWidth(row)), difference = sign * (weakest.mean - row.mean), clear = difference / Math.max(half, Number.MIN_VALUE);
+    if (clear < least) { least = clear; hardest = { inside: weakest, outside: row, difference, half }; }
   }
   return hardest;
 }
