@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 import pytest
 from playwright.sync_api import expect
@@ -66,9 +67,9 @@ def test_the_pulls_of_a_candidate_are_in_the_users_unit(finished):
 
 def test_two_candidates_are_compared_in_the_users_unit(finished):
     shown = comparison_view(read(finished, 0), read(finished, 2))
-    assert (shown["better"], shown["worse"]) == (shown["common"], 0)
-    assert shown["difference"] == pytest.approx([-30, -30, -30])
-    assert all(other - one == pytest.approx(30) for _, one, other in shown["separating"])
+    assert (shown["lower"], shown["higher"]) == (shown["common"], 0)
+    assert shown["difference"][0] == pytest.approx(-30)
+    assert all(row["rewards"][1] - row["rewards"][0] == pytest.approx(30) for row in shown["separating"])
 
 
 def test_the_page_shows_the_smallest_mean_first(tab, serve, finished):
@@ -77,4 +78,4 @@ def test_the_page_shows_the_smallest_mean_first(tab, serve, finished):
     rows = [row.split("\t") for row in tab.locator("#answer-table tbody tr").all_inner_texts()]
     assert [row[1].strip() for row in rows] == ["near", "busy"]
     assert float(rows[0][2]) == pytest.approx(83, abs=1)
-    expect(tab.locator("#answer-text")).to_contain_text("place 2 is ahead of place 3 by")
+    expect(tab.locator("#answer-text")).to_contain_text(re.compile("[Pp]lace 2 is ahead of place 3 by"))

@@ -96,8 +96,17 @@ def test_downloads_of_an_unfinished_run_contain_the_table_so_far(tmp_path):
     run = WatchedRun(path, "a")
     run.update(replay=True)
     content = json.loads(as_json(run))
-    assert content["finished"] is False
-    assert {row["verdict"] for row in content["candidates"]} <= {"open", "rejected", "accepted"}
+    assert content["complete"] is False
+    assert content == json.loads(ct.peek(path).to_json())
+    assert len(as_csv(run).splitlines()) == 5
+
+
+def test_downloads_of_a_log_without_a_run_are_empty(tmp_path):
+    (tmp_path / "a.ctlog").touch()
+    run = WatchedRun(tmp_path / "a.ctlog", "a")
+    run.update(replay=True)
+    assert as_json(run) == b"null"
+    assert len(as_csv(run).splitlines()) == 1
 
 
 def test_runs_are_added_to_and_removed_from_a_folder(tmp_path):

@@ -275,11 +275,11 @@ def _separating(history: PullHistory, example: Example, one: Pull, other: Pull) 
 
 def difference_interval(
     differences: ArrayLike, unit: Unit = DEFAULT_UNIT, population: int | None = None
-) -> list[float] | None:
+) -> list[float | None] | None:
     """The mean of paired differences with its 95% interval; None for fewer than two.
 
     It is Student's interval. Where all differences are equal, it is that of the rule of three: with probability .95, at
-    most three of `count` further examples would differ.
+    most three of `count` further examples would differ. Without bounds, equal differences have no interval.
 
     `population` is the number of examples if each is used once: over all of them, the difference is exact.
 
@@ -296,8 +296,10 @@ def difference_interval(
         return None
     unused = 1.0 if population is None else max(0.0, 1 - count / population)
     spread, mean = float(values.std(ddof=1)), float(values.mean())
+    if spread == 0 and unit.bounds is None:
+        return [mean, None, None]
     if spread == 0:
-        half = min(1.0, 3 / count) * unused * (unit.bounds[1] - unit.bounds[0] if unit.bounds else 0.0)
+        half = min(1.0, 3 / count) * unused * unit.shown_difference(1.0)
     else:
         half = _student_quantile(count - 1) * spread * math.sqrt(unused / count)
     return [mean, mean - half, mean + half]

@@ -8,7 +8,6 @@ import msgspec
 import numpy as np
 
 from collabtop.coordination.scoreboard import ACCEPTED, OPEN, REJECTED
-from collabtop.errors import InputError
 from collabtop.protocol.ledger import Direction, Ledger
 from collabtop.protocol.messages import Ints, Reals
 from collabtop.runlog.format import Header
@@ -88,7 +87,7 @@ def _patch(before: dict[str, list[Any]], after: dict[str, list[Any]]) -> dict[st
 
 def _head(run: WatchedRun, header: Header) -> Sections:
     return {
-        "name": run.name,
+        "name": run.title,
         "n": header.n,
         "m": header.m,
         "agents": header.agents,
@@ -243,17 +242,17 @@ def _reals(values: Reals) -> list[float | None]:
     return [None if value != value else value for value in np.round(values, digits).tolist()]
 
 
-def _answer(run: WatchedRun) -> Sections | None:
-    if run.state.top is None:
-        return None
-    try:
-        result = run.result()
-    except InputError:
-        result = None
+def _answer(run: WatchedRun) -> Sections:
+    """The answer, or the best that is known so far."""
+    complete = run.state.top is not None
+    if run.state.pulls == 0:
+        return {"complete": complete, "top": run.state.top or [], "sure": None, "warnings": []}
+    result = run.result()
     return {
-        "top": run.state.top,
-        "sure": result.sure if result else None,
-        "warnings": list(result.warnings) if result else [],
+        "complete": complete,
+        "top": result.top_indices,
+        "sure": result.sure if complete else None,
+        "warnings": [printable(line, markup=False) for line in result.warnings] if complete else [],
     }
 
 
@@ -261,7 +260,7 @@ def summary(run: WatchedRun) -> Sections:
     """A run as a row of the list of runs."""
     with run.lock:
         state, header = run.state, run.header
-        row: Sections = {"name": run.name, "status": run.status, "error": run.error}
+        row: Sections = {"name": run.name, "title": run.title, "status": run.status, "error": run.error}
         if header is None:
             return row
         top = state.top

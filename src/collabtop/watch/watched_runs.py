@@ -16,7 +16,7 @@ from collabtop.runlog.locks import is_in_use
 from collabtop.runlog.log_state import LogState, lost_in
 from collabtop.runs.peeking import logged_result
 from collabtop.runs.replay import Replay
-from collabtop.runs.result import Result
+from collabtop.runs.result import Result, printable
 from collabtop.watch.baselines import Baseline, Order, baseline_of, order_of
 from collabtop.watch.call_statistics import CallStatistics
 from collabtop.watch.intervals import IntervalColumns
@@ -210,12 +210,15 @@ class WatchedRun:
                 del self._histories[next(iter(self._histories))]
             return history
 
-    def result(self) -> Result | None:
-        """The result of a finished run, equal to the one that the run itself returned."""
-        replay, header, state = self.replay, self.header, self.state
-        if replay is None or header is None or not replay.done:
-            return None
-        return logged_result(state, header, replay)
+    @property
+    def title(self) -> str:
+        """The name that the run was given, or that of its file."""
+        return printable(self.header.name if self.header and self.header.name else self.name, markup=False)
+
+    def result(self) -> Result:
+        """The result of a finished run, equal to the one that the run itself returned; otherwise the answer so far."""
+        assert self.header is not None
+        return logged_result(self.state, self.header, self.replay)
 
 
 def _check_size(header: Header) -> None:

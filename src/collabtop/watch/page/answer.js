@@ -9,12 +9,12 @@ let showsAll = false;
 
 export function drawAnswer(state, rows, open) {
   const { answer, head, status } = state;
-  const top = rows.slice(0, head.m), isFinal = answer !== null, hasData = top.some((row) => row.mean !== null);
+  const top = rows.slice(0, head.m), isFinal = answer.complete, hasData = top.some((row) => row.mean !== null);
   $("answer").hidden = !isFinal && !hasData;
   if ($("answer").hidden) return;
   setText("answer-title", isFinal ? "Answer" : status.status === "stopped" ? "Answer when the run stopped" : "Answer so far");
   setText("answer-text", `${head.m === 1 ? "The best candidate" : `The best ${whole(head.m)} candidates`}${isFinal ? "" : " now"}. ${sureness(state, rows)}`);
-  drawWarnings(answer ? answer.warnings : []);
+  drawWarnings(answer.warnings);
   const shown = showsAll ? top : top.slice(0, FEW);
   fill("answer-table", shown.map((row) => {
     const button = make("button", "label-button", clamped(row.label));
@@ -30,13 +30,14 @@ export function drawAnswer(state, rows, open) {
 // How far the answer can be relied on, in one or two sentences.
 export function sureness(state, rows) {
   const { answer, head } = state;
-  if (answer && answer.sure === true) return `It is correct with probability at least ${head.confidence}.`;
-  const limit = answer && answer.sure === false ? "The run reached its limit before it had the requested confidence. " : "";
+  if (answer.sure === true) return `It is correct with probability at least ${head.confidence}.`;
+  const limit = answer.complete && answer.sure === false ? "The run reached its limit before it had the requested confidence. " : "";
   const gap = border(rows, head.m, signOf(head));
   if (!gap) return limit + (rows[head.m] ? "There are too few rewards to compare it with the next candidate." : "These are all candidates.");
+  if (gap.half === null) return `${limit}Place ${whole(gap.inside.place)} is ahead of place ${whole(gap.outside.place)} by ${mean(gap.difference)}; rewards without bounds have no interval here.`;
   const difference = `place ${whole(gap.inside.place)} is ahead of place ${whole(gap.outside.place)} by ${mean(gap.difference)} ± ${mean(gap.half)} (95%)`;
   if (gap.difference > gap.half) return `${limit}It is separated from the rest: ${difference}.`;
-  return `${limit}It is not separated from the rest${answer ? "" : " yet"}: ${difference}.`;
+  return `${limit}It is not separated from the rest${answer.complete ? "" : " yet"}: ${difference}.`;
 }
 
 function drawWarnings(lines) {

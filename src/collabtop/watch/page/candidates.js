@@ -91,7 +91,7 @@ export class Candidates {
     setText("shown-hint", isWhole ? `${whole(this.all.length)} candidates` : `${whole(this.rows.length)} of ${whole(this.all.length)} candidates`);
     const column = COLUMNS.find((other) => other.key === this.sort.key);
     const marked = this.rows.some((row) => row.fromLog && row.mean !== null) ? " ° The coordinator knows no mean: that of all rewards in the log." : "";
-    setText("order-hint", `${this.sort.key === "place" ? `Place: ${ORDER[0].toLowerCase()}${ORDER.slice(1)}` : `Sorted by ${column.title}.`}${marked}`);
+    setText("order-hint", `${this.sort.key === "place" ? `Place: ${ORDER}` : `Sorted by ${column.title}.`}${marked}`);
   }
 
   drawChart() {

@@ -39,7 +39,7 @@ function draw(studies) {
   $("list-empty").hidden = runs.length + studies.length > 0;
   $("runs-card").hidden = runs.length === 0;
   fill("runs", runs.map((run) => {
-    const name = make("span", "run-name"); name.append(link(address(run.name), run.name), make("span", "narrow", pill(run.status)));
+    const name = make("span", "run-name"); name.append(link(address(run.name), run.title), make("span", "narrow", pill(run.status)));
     const status = make("span"); status.append(pill(run.status));
     if (run.lost) status.append(" ", make("span", "warning", `${whole(run.lost)} agents lost`));
     if (run.failed) status.append(" ", make("span", "warning", `${whole(run.failed)} failed`));
@@ -71,10 +71,10 @@ function drawCompare() {
   const drawable = runs.filter((run) => run.points && run.points.length);
   fill("compared", drawable.map((run, index) => {
     const name = make("label", "run-name"), tick = make("input"); tick.type = "checkbox"; tick.checked = !excluded.has(run.name) && index < MAX_COMPARED; tick.disabled = index >= MAX_COMPARED;
-    tick.ariaLabel = `show ${run.name} in the chart`;
+    tick.ariaLabel = `show ${run.title} in the chart`;
     tick.addEventListener("change", () => { tick.checked ? excluded.delete(run.name) : excluded.add(run.name); drawCompare(); });
     const key = make("span", "key"); key.style.background = index < MAX_COMPARED ? colourOf(index) : "none";
-    name.append(tick, key, clamped(run.name));
+    name.append(tick, key, clamped(run.title));
     return { cells: [name, run.algorithm, whole(run.words), whole(run.bits), whole(run.round_trips)] };
   }));
   const shown = drawable.slice(0, MAX_COMPARED).map((run, index) => [run, index]).filter(([run]) => !excluded.has(run.name));

@@ -99,6 +99,7 @@ function drawHead() {
   $("notice").hidden = !notice; setText("notice", notice || "");
   $("downloads").hidden = !head;
   if (!head) return;
+  setText("name", head.name); document.title = `${head.name} · collabtop`;
   const limit = head.confidence ? `confidence ${+(head.confidence * 100).toFixed(4)}%` : `horizon ${whole(head.horizon)}`;
   const agents = head.agents === 1 ? "1 agent" : `${whole(head.agents)} agents`;
   const started = progress.started === null ? "" : `, started ${dateTime(progress.started)}`;

@@ -3,7 +3,7 @@
 import { VERDICTS } from "./format.js";
 
 const STANDING = { accepted: 0, open: 1, inside: 2, rejected: 3 };
-export const ORDER = "Accepted candidates first, then open, settled inside an agent, rejected; within each, the best mean first.";
+export const ORDER = "the answer first, then open candidates, those settled inside an agent, and rejected ones; within each, the best mean first.";
 
 // 1 if large rewards are better, -1 if small ones are.
 export const signOf = (head) => (head.direction === "minimize" ? -1 : 1);
@@ -14,7 +14,7 @@ export function standing(state, source) {
   const { arms, head, answer } = state;
   const order = { ...STANDING };
   if (2 * head.m > head.n) order.inside = 0.5; // agents look for the worst then: what they settle alone is accepted
-  const final = new Map((answer ? answer.top : []).map((arm, index) => [arm, index]));
+  const final = new Map(answer.top.map((arm, index) => [arm, index]));
   const rows = [];
   for (let arm = 0; arm < head.n; arm += 1) {
     const known = source === "known" && arms.mean[arm] !== null && arms.mean[arm] !== undefined;
@@ -35,15 +35,16 @@ export function standing(state, source) {
 const halfWidth = (row) => (row.high - row.low) / 2;
 
 // The weakest of the first m, and the one after them that is hardest to separate from it: their difference, and half
-// the width of its 95% interval; null if their means are not known.
+// the width of its 95% interval (null if intervals are not known); null if their means are not known.
 export function border(rows, m, sign) {
-  const weakest = rows.slice(0, m).filter((row) => row.low !== null).reduce((least, row) => (least && sign * least.mean <= sign * row.mean ? least : row), null);
+  const hasIntervals = rows.some((row) => row.low !== null), usable = (row) => (hasIntervals ? row.low : row.mean) !== null;
+  const weakest = rows.slice(0, m).filter(usable).reduce((least, row) => (least && sign * least.mean <= sign * row.mean ? least : row), null);
   if (!weakest) return null;
   let hardest = null, least = Infinity;
   for (const row of rows.slice(m)) {
-    if (row.low === null) continue;
-    const half = Math.hypot(halfWidth(weakest), halfWidth(row)), difference = sign * (weakest.mean - row.mean), clear = difference / Math.max(half, Number.MIN_VALUE);
-    if (clear < least) { least = clear; hardest = { inside: weakest, outside: row, difference, half }; }
+    if (!usable(row)) continue;
+    const half = Math.hypot(halfWidth(weakest), halfWidth(row)), difference = sign * (weakest.mean - row.mean), clear = half > 0 ? difference / half : hasIntervals ? Math.sign(difference) * Number.MAX_VALUE : difference; // exact means are clear of each other
+    if (clear < least) { least = clear; hardest = { inside: weakest, outside: row, difference, half: hasIntervals ? half : null }; }
   }
   return hardest;
 }

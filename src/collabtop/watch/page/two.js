@@ -24,12 +24,14 @@ function pairedText(both, sign) {
   const counts = `On ${whole(both.common)} examples that both were scored on, A is better on ${whole(sign > 0 ? both.higher : both.lower)}, B on ${whole(sign > 0 ? both.lower : both.higher)}, and they are equal on ${whole(both.common - both.higher - both.lower)}.`;
   if (!both.difference) return `${counts} At least two are needed for an interval.`;
   const [difference, low, high] = both.difference;
+  if (low === null) return `${counts} Paired difference A − B: ${signed(difference)}, the same on all of them.`;
   return `${counts} Paired difference A − B: ${signed(difference)}, ${both.exact ? "exact, because these are all examples" : `95% interval ${signed(low)} to ${signed(high)}`}. ${verdict(low, high, sign)}`;
 }
 
 // Without pairs, the two means are independent: the variances add up.
 function unpairedText([one, other], sign) {
-  if (one.low === null || other.low === null) return "One of them has no rewards yet.";
+  if (one.mean === null || other.mean === null) return "One of them has no rewards yet.";
+  if (one.low === null || other.low === null) return `They were not scored on the same examples. Difference of the means A − B: ${signed(one.mean - other.mean)}; an interval is not known.`;
   const difference = one.mean - other.mean, half = Math.hypot((one.high - one.low) / 2, (other.high - other.low) / 2);
   return `They were not scored on the same examples. Difference of the means A − B: ${signed(difference)}, 95% interval ${signed(difference - half)} to ${signed(difference + half)}. ${verdict(difference - half, difference + half, sign)}`;
 }
