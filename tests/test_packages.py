@@ -31,6 +31,7 @@ ORDER = [
     "protocol",
     "arms",
     "problem",
+    "intervals",
     "stats",
     "events",
     "validation",

@@ -26,11 +26,29 @@ class Problem(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     horizon: int
     """Time steps per agent (T)."""
     pull_limit: int | None = None
-    """The most pulls of an arm by all agents together: after them its mean is exact. None: no limit."""
+    """The most pulls of an arm by all agents together. None: no limit."""
     numbered: bool = False
-    """Whether the pulls of an arm are numbered over all agents, because number t is the same example for all arms."""
+    """Whether the pulls of an arm are numbered over all agents, because each example or logged reward is used once."""
     bounded: bool = True
     """Whether rewards have bounds, so that their internal values lie in [0, 1]."""
+    sample_size: int | None = None
+    """The number of distinct rewards of an arm, if they are only a sample of what it would return."""
+
+    @property
+    def population(self) -> int | None:
+        """The number of pulls after which the mean of an arm is exact; None if it never is.
+
+        >>> examples = Problem(n=2, m=1, agents=1, horizon=50, pull_limit=20)
+        >>> log = Problem(n=2, m=1, agents=1, horizon=50, pull_limit=20, sample_size=20)
+        >>> examples.population, log.population
+        (20, None)
+        """
+        return self.pull_limit if self.sample_size is None else None
+
+    @property
+    def paired(self) -> bool:
+        """Whether pull number t of every arm is made on the same example, so that arms can be compared pair by pair."""
+        return self.numbered and self.sample_size is None
 
     @property
     def rounds(self) -> int:
@@ -88,6 +106,17 @@ def opposite(
     (array([0.75, 0.  ]), array([-0.25, -1.  ]))
     """
     return pulls - sums if bounded else -sums
+
+
+def squares_of_opposite(
+    squares: NDArray[np.float64], sums: NDArray[np.float64], pulls: NDArray[np.int64] | int, *, bounded: bool
+) -> NDArray[np.float64]:
+    """Sums of the squares of opposite rewards, from the sums of squares and the sums of rewards.
+
+    >>> squares_of_opposite(np.array([0.25]), np.array([0.5]), 1, bounded=True)
+    array([0.25])
+    """
+    return pulls - 2 * sums + squares if bounded else squares
 
 
 def as_means(means: ArrayLike, name: str = "means") -> NDArray[np.float64]:

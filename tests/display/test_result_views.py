@@ -23,7 +23,7 @@ def test_the_table_has_every_candidate_the_answer_first():
     result = run()
     rows = result.table().rows
     assert [row.label for row in rows[:2]] == result.top
-    assert [row.rank for row in rows] == [1, 2, None, None]
+    assert [row.place for row in rows] == [*(standing.place for standing in result.standings), None, None]
     assert sorted(row.arm for row in rows) == [0, 1, 2, 3]
     for row in rows:
         known = result.estimates[row.arm]
@@ -76,7 +76,7 @@ def test_a_data_frame_has_one_row_per_candidate(library):
     frame = run().to_dataframe(library)
     assert type(frame).__module__.split(".")[0] == library
     assert list(frame["label"]) == [row.label for row in run().table().rows]
-    assert {"verdict", "mean", "low", "high", "pulls", "round", "rank"} <= set(frame.columns)
+    assert {"verdict", "mean", "low", "high", "pulls", "round", "place", "last_place", "thin"} <= set(frame.columns)
 
 
 def test_without_pandas_polars_is_used_and_without_both_an_error_names_them(monkeypatch):

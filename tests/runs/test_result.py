@@ -82,7 +82,8 @@ def test_print_gives_a_table_that_can_be_read():
     text = " ".join(text.split())
     assert "The best 2 of 4 arms by kzz, 3 agents, seed 7" in text
     for needed in (
-        "rank",
+        "place",
+        "evidence",
         "arm",
         "mean",
         "pulls",

@@ -97,7 +97,7 @@ def test_a_faulty_reward_loses_no_pull_that_was_paid_for(tmp_path, faulty, bound
 
 def test_a_log_without_bounds_may_hold_any_finite_reward(tmp_path):
     path = tmp_path / "run.ctlog"
-    arms = ct.LoggedArms([[-1e6, 3.0], [2e9, -5.0]], bounds=None)
+    arms = ct.LoggedArms([[-1e6, 3.0] * 10, [2e9, -5.0] * 10], bounds=None)
     result = ct.identify(arms, 1, agents=1, horizon=20, seed=1, checkpoint=path)
     assert ct.resume(path, arms=arms) == result
     assert result.top_indices == [1]

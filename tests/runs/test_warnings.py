@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import collabtop as ct
+from collabtop.problem import Problem
 from collabtop.runs.warnings import border, probability_wrong
 from collabtop.testing import ConstantArms
 
@@ -54,7 +55,7 @@ def test_every_kind_of_run_can_be_asked(algorithm, m):
 
 def test_where_all_arms_are_wanted_there_is_no_border():
     result = ct.identify(ct.BernoulliArms([0.5, 0.4]), 2, agents=1, horizon=1)
-    assert border(result.estimates) is None
+    assert border(result.estimates, Problem(2, 2, 1, 1)) is None
     assert result.warnings == ()
 
 
@@ -87,14 +88,14 @@ def test_candidates_that_were_scored_on_all_examples_are_exact_and_not_warned_ab
 def test_two_exact_candidates_that_tie_at_the_border_are_named():
     arms = ct.DatasetArms(["left", "right"], range(10), lambda candidate, example: example % 2)
     result = ct.identify(arms, 1, agents=1, horizon=100, seed=1)
-    assert [line.partition("(out)")[2] for line in result.warnings] == [" have the same mean over all 10 examples"]
+    assert [line.partition("(out)")[2] for line in result.warnings] == [" have the same mean over all examples"]
 
 
 def test_the_fewer_examples_are_left_the_smaller_the_error_of_a_mean():
     def standard_error(examples):
         arms = ct.DatasetArms(range(2), range(examples), lambda candidate, example: (example + candidate) % 2)
         result = ct.identify(arms, 1, agents=1, horizon=200, algorithm="uniform", seed=1)
-        return border(result.estimates, result.pull_limit).standard_error
+        return border(result.estimates, Problem(2, 1, 1, 200, pull_limit=examples)).standard_error
 
     few, many = standard_error(101), standard_error(100_000)
     assert few < 0.2 * many
@@ -125,11 +126,11 @@ def test_an_answer_that_is_mostly_wrong_has_a_warning_even_if_no_single_pair_is_
 
 def test_the_probability_of_a_wrong_answer_is_zero_without_a_border_and_half_for_a_tie():
     everything = ct.identify(ct.BernoulliArms([0.5, 0.4]), 2, agents=1, horizon=1)
-    assert probability_wrong(everything.estimates) == 0
+    assert probability_wrong(everything.estimates, Problem(2, 2, 1, 1)) == 0
     tied = ct.identify(ConstantArms([0.5, 0.5]), 1, agents=1, horizon=100, algorithm="uniform", seed=1)
-    assert 0.4 < probability_wrong(tied.estimates) < 0.6
+    assert 0.4 < probability_wrong(tied.estimates, Problem(2, 1, 1, 100)) < 0.6
 
 
 def test_of_very_many_rivals_the_hardest_count():
     result = run([0.5] * 2_500 + [0.51], 8_000)
-    assert probability_wrong(result.estimates) > 0.5
+    assert probability_wrong(result.estimates, Problem(2_501, 1, 4, 8_000)) > 0.5

@@ -23,7 +23,7 @@ REWARDS = [[0, 1, 0, 0], [1, 1, 0, 1], [0, 1, 1, 0]]
 )
 def test_the_baseline_of_logged_arms_depends_on_whether_they_are_by_agent(tmp_path, rewards, baseline, formula):
     path = tmp_path / "run.ctlog"
-    ct.identify(ct.LoggedArms(rewards), 1, agents=2, horizon=90, seed=1, algorithm="uniform", checkpoint=path)
+    ct.identify(ct.LoggedArms(rewards), 1, agents=2, horizon=6, seed=1, algorithm="uniform", checkpoint=path)
     run = WatchedRun(path, path.name)
     run.update(replay=True)
     deadline = time.monotonic() + 30

@@ -14,7 +14,6 @@ from playwright.sync_api import expect
 import collabtop as ct
 from collabtop.runlog.file import RunLog
 from collabtop.runlog.format import AgentStatus
-from collabtop.stats import wilson_interval
 from tests.support.partial_log import half
 
 
@@ -146,7 +145,7 @@ def test_candidates_can_be_explored_with_the_keyboard_alone(tab, serve, finished
     assert tab.evaluate("document.activeElement.id") == "candidates"
     tab.keyboard.press("ArrowRight")
     best = result.estimates[result.top_indices[0]]
-    low, high = wilson_interval(best.mean, best.pulls)
+    low, high = (ends[best.arm] for ends in result.intervals)
     details = f"place 1, mean {best.mean:.4f}, 95% interval {low:.4f} to {high:.4f}, {best.pulls:,} pulls, accepted."
     expect(tab.locator("#readout")).to_have_text(f"{result.top[0]}: {details}")
     tab.keyboard.press("End")
@@ -318,3 +317,16 @@ def test_the_page_asks_for_the_token(tab, serve, finished):
     tab.get_by_role("button", name="Open").click()
     expect(tab.locator("h1:visible")).to_have_text("films.ctlog")
     assert "secret" not in tab.url
+
+
+@pytest.mark.slow
+def test_places_intervals_and_flags_on_the_page_are_those_of_the_table(tab, serve, finished):
+    path, result = finished
+    tab.goto(serve(path) + "runs/films.ctlog")
+    rows = tab.locator("#answer-table tbody tr")
+    expect(rows).to_have_count(min(8, result.m))
+    for index, standing in enumerate(result.standings[:8]):
+        cells = rows.nth(index).locator("th, td")
+        expect(cells.nth(0)).to_have_text(standing.places)
+        expect(cells.nth(3)).to_have_text(f"{standing.low:.4f} to {standing.high:.4f}")
+        expect(cells.nth(5)).to_have_text("thin" if standing.thin else "")

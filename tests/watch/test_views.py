@@ -84,8 +84,8 @@ def test_downloads_contain_the_result(tmp_path):
     run.update(replay=True)
     assert json.loads(as_json(run)) == json.loads(result.to_json())
     lines = as_csv(run).splitlines()
-    assert lines[0] == "rank,arm,label,verdict,round,phase,mean,low,high,pulls,failed,settled"
-    assert lines[1].startswith("1,0,'=1+1,accepted,")
+    assert lines[0] == "place,last_place,arm,label,verdict,round,phase,mean,low,high,pulls,thin,failed,settled"
+    assert lines[1].startswith("1,1,0,'=1+1,accepted,")
     assert len(lines) == 4
 
 

@@ -68,7 +68,7 @@ class _Race(Algorithm):
             if times < planned:  # this number depends on the rewards, so the intervals do not hold: only guess
                 break
             r, pulls = rounds - 1, int(board.pulls(live)[0])  # t_r
-            if pulls == problem.pull_limit:  # the means are exact
+            if pulls == problem.population:  # the means are exact
                 eliminate(board, live, problem.m, 0, r, "shared", rng)
                 return
             accepted, rejected = self.verdicts(board.means(live), pulls, problem.m - board.accepted, r, problem.n, rng)

@@ -67,19 +67,20 @@ class KLLUCB(Algorithm):
             towards = np.ones(problem.n)
             towards[best] = 0.0  # of the best only the lower ends are needed, of the others only the upper ends
             ends = interval_end(means, pulls, evidence, towards)
-            exact = pulls == problem.pull_limit
-            ends[exact] = means[exact]
+            used_up = pulls == problem.pull_limit
+            if problem.population is not None:
+                ends[used_up] = means[used_up]
             low, high = ends[best], ends[others]
             weakest, strongest = best[low.argmin()], others[high.argmax()]  # l, u
             if high.max() <= low.min() + self.tolerance:
                 board.accept(best, 0, "shared")
                 board.reject(others, 0, "shared")
                 return
-            if pulls.sum() + 2 > problem.horizon:
+            pair = np.array([weakest, strongest])
+            pair = pair[~used_up[pair]]
+            if not len(pair) or pulls.sum() + 2 > problem.horizon:
                 guess_rest(board, arms, problem.m, 0, rng)
                 return
-            pair = np.array([weakest, strongest])
-            pair = pair[~exact[pair]]
             board.add(pair, *agents.pull(pair, 1))
             pulls[pair] += 1
 

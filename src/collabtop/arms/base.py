@@ -93,7 +93,16 @@ class Arms(ABC):
     paired: bool = False
     """Whether pull number t of every arm uses the same example, or the same random numbers."""
     pull_limit: int | None = None
-    """The most pulls of an arm by all agents together, after which its mean is exact; None: no limit."""
+    """The most pulls of an arm by all agents together; None: no limit. Unless `sample_size` is given, the mean over all
+    of them is the arm's value."""
+    sample_size: int | None = None
+    """The number of distinct rewards of an arm, if they are a sample of what it would return: even the mean over all of
+    them is an estimate. None: every pull tells something new, or all pulls together tell everything."""
+    smallest_sample: int = 0
+    """The arm with the fewest distinct rewards, if `sample_size` is given."""
+    lowers_horizon: bool = False
+    """Whether a horizon that needs more than `sample_size` rewards is lowered to the largest that does not, instead of
+    being rejected."""
     failure_mode: FailureMode = ""
     """What happens to a pull that fails for good; "" if pulls cannot fail."""
     independent: bool = True
@@ -121,7 +130,8 @@ class Arms(ABC):
         """Pull each of `arms` (all distinct) `times` times for the agent of `draws`, and return one sum per arm.
 
         `times` has one number per arm, or a single number for all of them. All randomness comes from `draws`. Paired
-        arms find the number of each arm's next pull in `draws.next_pulls(arms)`.
+        arms find the number of each arm's next pull in `draws.next_pulls(arms)`. Arms that see single rewards set
+        `draws.squares` to the sums of their squares, with which intervals are shorter where rewards vary little.
         """
 
     def pull_recorded(self, arms: Ints, times: Ints, draws: Draws, recorder: Recorder) -> Reals:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random.bit_generator import ISpawnableSeedSequence
 from numpy.typing import NDArray
 
-_COORDINATOR, _AGENT, _PULL, _ORDER = 0, 1, 2, 3
+_COORDINATOR, _AGENT, _PULL, _ORDER, _ROWS = 0, 1, 2, 3, 4
 
 
 def coordinator_rng(seed: int) -> np.random.Generator:
@@ -70,6 +70,18 @@ def example_order(seed: int, agent: int, lap: int, examples: int) -> NDArray[np.
     return order
 
 
+@lru_cache(maxsize=256)
+def row_order(seed: int, arm: int, agent: int, rows: int) -> NDArray[np.int64]:
+    """The order in which the logged rewards of an arm are used: a different one for every arm.
+
+    >>> row_order(seed=7, arm=1, agent=0, rows=5)
+    array([3, 0, 2, 1, 4])
+    """
+    order = _generator(seed, _ROWS, arm, agent).permutation(rows)
+    order.setflags(write=False)
+    return order
+
+
 def mixed_seed(seed: int, secret: bytes) -> int:
     """The seed of the draws of an agent whose owner mixes a secret into them; the run's own seed if it is empty.
 
@@ -112,6 +124,8 @@ class Draws:
         """This agent's pulls of each arm so far; maintained by arms that need it, such as those with examples."""
         self.starts: NDArray[np.int64] | None = None
         """The number of the next pull of each arm of this batch, counted over all agents, if the arms are paired."""
+        self.squares: NDArray[np.float64] | None = None
+        """Sums of the squared rewards of the last batch, set by arms that see single rewards; None: unknown."""
         self.rewards_by_arm: dict[int, tuple[float, int]] = {}
         """Sum and number of each arm's rewards so far; maintained by arms that skip failed pulls."""
 

@@ -130,6 +130,7 @@ class CalledArms(Arms):
             recorder.flush(draws.agent)
         for arm, count in zip(arms.tolist(), counts, strict=True):
             draws.pulls_by_arm[arm] += count
+        draws.squares = np.array([self._sum_of_squares(drawn) for drawn in rewards])
         return np.array([self._sum(arm, drawn, draws) for arm, drawn in zip(arms.tolist(), rewards, strict=True)])
 
     def _jobs(
@@ -197,6 +198,15 @@ class CalledArms(Arms):
             called_with = f"candidate {label!r}{self._function.describe(attempt)}"
             raise PullError(f"pull of {called_with} {outcome.error}{tried}", label) from outcome.cause
         return np.full(attempt.times, np.nan)
+
+    @staticmethod
+    def _sum_of_squares(rewards: Reals) -> float:
+        """The sum of the squared rewards; failed pulls count as their average, or as 0 if all failed."""
+        total = float(rewards @ rewards)
+        if not math.isnan(total):
+            return total
+        valid = rewards[~np.isnan(rewards)]
+        return float(valid @ valid) / len(valid) * len(rewards) if len(valid) else 0.0
 
     def _sum(self, arm: int, rewards: Reals, draws: Draws) -> float:
         if self.policy.failures != "skip":

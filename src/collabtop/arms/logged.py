@@ -1,4 +1,4 @@
-"""Arms from logged rewards, which are drawn with replacement or replayed in order."""
+"""Arms from logged rewards: every row is used at most once, in a random order or in that of the log."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from collabtop.arms.base import Arms, Ints, Reals
-from collabtop.arms.draws import Draws
+from collabtop.arms.draws import Draws, row_order
 from collabtop.arms.files import read_text
 from collabtop.arms.unit import Bounds, Direction, Unit
 from collabtop.errors import FileError, InputError, PullError
@@ -23,21 +23,26 @@ _COLUMN_NAMES = {
 
 
 class LoggedArms(Arms):
-    """Arms whose rewards were logged earlier: a pull draws one of a candidate's rewards, or replays the next one.
+    """Arms whose rewards were logged earlier: each pull uses one row of the log.
+
+    A log is a finite sample: every row is used at most once, by whichever agent, and the mean of all rows of a
+    candidate is still an estimate of what it would return. So a horizon that needs more rows than the log has is
+    rejected, and a run with a confidence ends without it when the rows are used up.
 
     Args:
         rewards: one list of rewards per candidate; for non-IID arms, one list per agent for each candidate.
         labels: the names of the candidates.
-        replay: use each reward once, in order, instead of drawing with replacement. When they are used up, the
-            run stops.
-        dealt_to: with `replay` and IID rewards, the number of agents K: agent k replays every K-th reward,
-            starting at number k, so that no reward is used twice.
+        replay: use the rows in the order of the log, instead of a random one. A horizon that needs more rows than the
+            log has is then lowered to the largest that does not.
+        replace: draw rows with replacement. Draws are then independent, as sites require, and a horizon may be any
+            length, but repeated rows tell nothing new: intervals count at most the number of rows, and a confidence
+            is rejected.
         direction: `"maximize"`, or `"minimize"` if small rewards are better: a latency, an error, a price.
         bounds: the smallest and the largest possible reward, or None if there are none.
 
     >>> import collabtop as ct
-    >>> arms = ct.LoggedArms([[0, 1, 0], [1, 1, 0, 1]], labels=["old", "new"])
-    >>> ct.identify(arms, m=1, agents=2, horizon=200, seed=1).top
+    >>> arms = ct.LoggedArms([[0, 1, 0] * 40, [1, 1, 0, 1] * 30], labels=["old", "new"])
+    >>> ct.identify(arms, m=1, agents=2, horizon=100, seed=1).top
     ['new']
     """
 
@@ -49,7 +54,7 @@ class LoggedArms(Arms):
         *,
         labels: Sequence[str] | None = None,
         replay: bool = False,
-        dealt_to: int | None = None,
+        replace: bool = False,
         direction: Direction = "maximize",
         bounds: Bounds = (0.0, 1.0),
     ) -> None:
@@ -65,20 +70,20 @@ class LoggedArms(Arms):
         if len({len(of_arm) for of_arm in table}) > 1:
             raise InputError("rewards has more agents for some candidates than for others", argument="rewards")
         super().__init__(len(table), labels=labels, agents=len(table[0]) if by_agent and table else None)
-        if replay and not by_agent and dealt_to is None:
+        if replay and replace:
             raise InputError(
-                "dealt_to is missing: replayed rewards are divided among the agents, so give their number, such as "
-                "dealt_to=10",
-                argument="dealt_to",
+                "replace is True, but replayed rows are used once: leave out one of them", argument="replace"
             )
-        if replay and dealt_to is not None and not by_agent:
-            table = [[of_arm[0][agent::dealt_to] for agent in range(dealt_to)] for of_arm in table]
-        self._table, self._replay = table, replay
-        self.independent = not replay
+        self._table, self._replay, self._replace = table, replay, replace
+        rows = [min(map(len, of_arm)) for of_arm in table]
+        self.smallest_sample, self.sample_size = rows.index(min(rows)), min(rows) * (self.agents or 1)
+        self.pull_limit = None if replace else self.sample_size
+        self.independent, self.lowers_horizon = replace, replay
 
     def identity(self) -> list[Any]:
         """The rewards belong to the identity."""
-        return [*super().identity(), self._replay, [[values.tobytes() for values in of_arm] for of_arm in self._table]]
+        rewards = [[values.tobytes() for values in of_arm] for of_arm in self._table]
+        return [*super().identity(), self._replay, self._replace, rewards]
 
     def totals(self) -> tuple[Reals, Reals, Reals]:
         """For each candidate the number of its rewards, their sum and the sum of their squares, as internal values.
@@ -92,45 +97,45 @@ class LoggedArms(Arms):
         return counts, sums, squares
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
-        """Draw rewards, or replay the next ones."""
-        sum_of = self._replayed_sum if self._replay else self._drawn_sum
-        pairs = zip(arms.tolist(), np.broadcast_to(times, arms.shape).tolist(), strict=True)
-        return np.array([sum_of(arm, count, draws) for arm, count in pairs], np.float64)
+        """Use the next rows, or draw some."""
+        counts = np.broadcast_to(times, arms.shape).tolist()
+        batch = zip(arms.tolist(), counts, draws.next_pulls(arms), strict=True)
+        rewards = [self._rows(arm, count, first, draws) for arm, count, first in batch]
+        draws.squares = np.array([rows @ rows for rows in rewards], np.float64)
+        return np.array([rows.sum() for rows in rewards], np.float64)
 
-    def _rewards_of(self, arm: int, agent: int) -> Reals:
-        by_agent = self._table[arm]
-        if len(by_agent) > 1 and agent >= len(by_agent):
-            raise PullError(f"the rewards are for {len(by_agent)} agents, but agent {agent} asked for one", "")
-        return by_agent[agent if len(by_agent) > 1 else 0]
-
-    def _drawn_sum(self, arm: int, count: int, draws: Draws) -> float:
-        rewards = self._rewards_of(arm, draws.agent)
-        return float(rewards[draws.bulk.integers(len(rewards), size=count)].sum())
-
-    def _replayed_sum(self, arm: int, count: int, draws: Draws) -> float:
-        rewards, first = self._rewards_of(arm, draws.agent), draws.pulls_by_arm[arm]
+    def _rows(self, arm: int, count: int, first: int, draws: Draws) -> Reals:
+        owner = 0 if self.iid else draws.agent
+        if owner >= len(self._table[arm]):
+            raise PullError(f"the rewards are for {self.agents} agents, but agent {draws.agent} asked for one", "")
+        rewards = self._table[arm][owner]
+        if self._replace:
+            drawn: Reals = rewards[draws.bulk.integers(len(rewards), size=count)]
+            return drawn
         if first + count > len(rewards):
-            label = self.label(arm)
+            label, whose = self.label(arm), "" if self.iid else f" of agent {draws.agent}"
             raise PullError(
-                f"candidate {label!r} has {len(rewards)} logged rewards for agent {draws.agent}, but {first + count} "
-                "pulls were requested: log more, lower the horizon, or draw with replacement",
+                f"candidate {label!r} has {len(rewards)} logged rewards{whose}, but {first + count} pulls were "
+                "requested: log more, or lower the horizon",
                 label,
             )
         draws.pulls_by_arm[arm] += count
-        return float(rewards[first : first + count].sum())
+        span = slice(first, first + count)
+        return rewards[span if self._replay else row_order(draws.seed, arm, owner, len(rewards))[span]]
 
 
 def read_rewards(
     path: str | PathLike[str],
     *,
     replay: bool = False,
-    dealt_to: int | None = None,
+    replace: bool = False,
     direction: Direction = "maximize",
     bounds: Bounds = (0.0, 1.0),
 ) -> LoggedArms:
     r"""Read a CSV file of logged rewards: one row per pull, with columns candidate, reward and optionally agent.
 
-    If there is a column `agent`, each agent draws from its own rows (non-IID).
+    If there is a column `agent`, each agent uses its own rows (non-IID). `replay` and `replace` are those of
+    `LoggedArms`.
 
     >>> import collabtop as ct, pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "rewards.csv"
@@ -151,7 +156,7 @@ def read_rewards(
     if "agent" not in columns:
         all_rewards = [by_agent[""] for by_agent in rewards.values()]
         return LoggedArms(
-            all_rewards, labels=labels, replay=replay, dealt_to=dealt_to, direction=direction, bounds=bounds
+            all_rewards, labels=labels, replay=replay, replace=replace, direction=direction, bounds=bounds
         )
     agents = sorted({agent for by_agent in rewards.values() for agent in by_agent}, key=lambda name: (len(name), name))
     for label, by_agent in rewards.items():
@@ -159,7 +164,7 @@ def read_rewards(
         if missing:
             raise FileError(f"{path}: candidate {label!r} has no reward of agent {missing[0]!r}")
     table = [[by_agent[agent] for agent in agents] for by_agent in rewards.values()]
-    return LoggedArms(table, labels=labels, replay=replay, direction=direction, bounds=bounds)
+    return LoggedArms(table, labels=labels, replay=replay, replace=replace, direction=direction, bounds=bounds)
 
 
 def _rows(path: str | PathLike[str]) -> tuple[dict[str, int], list[tuple[int, list[str]]]]:

@@ -115,12 +115,15 @@ class BetaArms(SimulatedArms):
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Draw the rewards in chunks, and add them up by arm."""
-        sums = np.zeros(len(arms))
+        sums, squares = np.zeros(len(arms)), np.zeros(len(arms))
         ends = np.cumsum(np.broadcast_to(times, arms.shape))
         total = int(ends[-1]) if len(ends) else 0
         for start in range(0, total, _CHUNK):
             index = np.searchsorted(ends, np.arange(start, min(start + _CHUNK, total)), side="right")
-            sums += np.bincount(index, self._rewards(self.means[arms][index], draws), minlength=len(arms))
+            rewards = self._rewards(self.means[arms][index], draws)
+            sums += np.bincount(index, rewards, minlength=len(arms))
+            squares += np.bincount(index, rewards**2, minlength=len(arms))
+        draws.squares = squares
         return sums
 
     def _rewards(self, means: Reals, draws: Draws) -> Reals:

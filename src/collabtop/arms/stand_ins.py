@@ -30,6 +30,7 @@ class NoiselessArms(SimulatedArms):
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """The sum of `times` pulls: the mean times `times`."""
         means = self.means[arms] if self.means.ndim == 1 else self.means[arms, draws.agent]
+        draws.squares = np.asarray(means**2 * times, np.float64)
         return np.asarray(means * times, np.float64)
 
 

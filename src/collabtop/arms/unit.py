@@ -77,8 +77,12 @@ class Unit(msgspec.Struct, frozen=True):
         """A difference or standard error of internal values in the user's unit: positive if the first is better."""
         return difference if self.bounds is None else difference * (self.bounds[1] - self.bounds[0])
 
-    def internal_difference(self, difference: float) -> float:
-        """A difference of rewards as one of internal values, with the same sign."""
+    def internal_difference(self, difference: _Values) -> _Values:
+        """A difference or standard deviation in the user's unit as one of internal values.
+
+        >>> Unit("minimize", (0, 500)).internal_difference(125.0)
+        0.25
+        """
         return difference if self.bounds is None else difference / (self.bounds[1] - self.bounds[0])
 
     def text(self, reward: float) -> str:

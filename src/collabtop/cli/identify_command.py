@@ -62,7 +62,13 @@ def identify(
     arms: shared.ArmsOption = None,
     pull: shared.PullOption = None,
     csv: _CsvOption = None,
-    replay: Annotated[bool, typer.Option("--replay", help="Use each logged reward once, in order.")] = False,
+    replay: Annotated[
+        bool,
+        typer.Option(
+            "--replay",
+            help="Use logged rewards in the order of the file; lower a horizon that needs more than there are.",
+        ),
+    ] = False,
     direction: shared.DirectionOption = "maximize",
     bounds: shared.BoundsOption = "0,1",
     agents: Annotated[int | None, typer.Option(help="Number of agents; not needed for a non-IID file.")] = None,
@@ -94,7 +100,7 @@ def identify(
     """Find the best m candidates with a team of agents, and print them and what the run cost."""
     policy = shared.make_policy(retries, wait, time_limit, failures)
     unit: dict[str, Any] = {"direction": direction, "bounds": read_bounds(bounds)}
-    source, function = _source(means, arms, pull, csv, replay, agents, unit)
+    source, function = _source(means, arms, pull, csv, replay, unit)
     limits: dict[str, Any] = {"agents": agents, "horizon": horizon, "budget": budget}
     limits["cost"] = None if cost is None else load("--cost", cost)
     limits |= {"algorithm": algorithm, "options": read_options(algorithm, option or [])}
@@ -132,13 +138,7 @@ def identify(
 
 
 def _source(
-    means: Path | None,
-    arms: str | None,
-    pull: str | None,
-    csv: Path | None,
-    replay: bool,
-    agents: int | None,
-    unit: dict[str, Any],
+    means: Path | None, arms: str | None, pull: str | None, csv: Path | None, replay: bool, unit: dict[str, Any]
 ) -> tuple[Any, Any]:
     """The arms, or candidates and the function that pulls them."""
     given = [name for name, value in (("--means", means), ("--arms", arms), ("--csv", csv)) if value is not None]
@@ -153,6 +153,6 @@ def _source(
         function = None if pull is None else load("--pull", pull)
         return load("--arms", arms), function
     if csv is not None:
-        return ct.read_rewards(csv, replay=replay, dealt_to=agents, **unit), None
+        return ct.read_rewards(csv, replay=replay, **unit), None
     assert means is not None
     return ct.read_arms(means), None

@@ -25,7 +25,7 @@ def resume(
     ] = None,
     means: Annotated[Path | None, shared.file_option("The file of means of a simulation.")] = None,
     csv: Annotated[Path | None, shared.file_option("The file of logged rewards.")] = None,
-    replay: Annotated[bool, typer.Option("--replay", help="With --csv: use each reward once, in order.")] = False,
+    replay: Annotated[bool, typer.Option("--replay", help="With --csv: the run was started with --replay.")] = False,
     team: shared.TeamOption = shared.TeamName.local,
     address: shared.AddressOption = None,
     timeout: shared.Timeout = None,
@@ -51,7 +51,7 @@ def resume(
 
         header = read_header(checkpoint)
         unit: dict[str, Any] = {"direction": header.direction, "bounds": header.bounds}
-        given["arms"] = ct.read_rewards(csv, replay=replay, dealt_to=header.agents, **unit)
+        given["arms"] = ct.read_rewards(csv, replay=replay, **unit)
     if pull is not None:
         given |= {"pull": load("--pull", pull), "policy": shared.make_policy(retries, wait, time_limit, failures)}
     show = shared.result_printer(json=json)

@@ -63,7 +63,8 @@ class Coordinator:
         """The numbers that every agent knows."""
         self.lost: frozenset[int] = frozenset()
         """Agents that are lost for good."""
-        self.scoreboard = Scoreboard(setup.problem.n, bounded=setup.problem.bounded)
+        problem = setup.problem
+        self.scoreboard = Scoreboard(problem.n, problem.population, bounded=problem.bounded, paired=problem.paired)
         """What was learnt about each arm; the algorithm writes it."""
         self.meter = Meter(self.agents, setup.problem.horizon)
         self._team, self._setup, self._recorder = team, setup, recorder or RewardRecorder()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from collabtop.arms.unit import DEFAULT_UNIT, Unit
 from collabtop.errors import ProtocolError
-from collabtop.problem import opposite
+from collabtop.intervals import Evidence, FiniteEvidence
+from collabtop.problem import opposite, squares_of_opposite
 from collabtop.protocol.messages import Ints, Reals
 
 Verdict = Literal["accepted", "rejected"]
@@ -49,21 +50,23 @@ class Estimates:
 
     def __init__(
         self,
-        verdicts: NDArray[np.int8],
-        rounds: NDArray[np.int32],
+        columns: Columns,
         phases: NDArray[np.int8],
         phase_names: tuple[str | None, ...],
-        means: Reals,
-        pulls: Ints,
         guesses: frozenset[int] = frozenset(),
         unit: Unit = DEFAULT_UNIT,
+        history: Sequence[BatchOfArms] = (),
     ) -> None:
-        self._verdicts, self._rounds, self._phases = verdicts, rounds, phases
+        self.columns = columns
+        """What is known about all arms, one array per column."""
+        self._verdicts, self._rounds, self._phases = columns.verdicts, columns.rounds, phases
         self.guesses = guesses
         """Arms whose verdict is a guess."""
         self._phase_names = phase_names
-        self._means, self._pulls = means, pulls  # internal values
+        self._means, self._pulls = columns.means, columns.pulls  # internal values
         self._unit = unit
+        self.history = history
+        """The pulls of each round, if arms are paired: all arms of a batch were pulled on the same examples."""
 
     def __len__(self) -> int:
         return len(self._verdicts)
@@ -88,10 +91,6 @@ class Estimates:
         """Pulls of each arm; None if the coordinator does not know them."""
         return [pulls if pulls > 0 else None for pulls in self._pulls.tolist()]
 
-    def columns(self) -> Columns:
-        """What is known about all arms, one array per column."""
-        return Columns(self._verdicts, self._rounds, self._means, self._pulls)
-
     def completed(self, accepted: Ints, means: Reals, pulls: Ints) -> Estimates:
         """The same with a verdict for every arm: `accepted` of the open ones are accepted, all verdicts are guesses.
 
@@ -101,7 +100,9 @@ class Estimates:
         verdicts[is_open] = REJECTED
         verdicts[accepted] = ACCEPTED
         guesses = self.guesses.union(np.flatnonzero(is_open).tolist())
-        return Estimates(verdicts, self._rounds, self._phases, self._phase_names, means, pulls, guesses, self._unit)
+        squares = np.where(pulls == self._pulls, self.columns.squares, means * pulls if self._unit.bounded else np.nan)
+        columns = Columns(verdicts, self._rounds, means, pulls, squares, None)
+        return Estimates(columns, self._phases, self._phase_names, guesses, self._unit, self.history)
 
     def known(self, verdict: Verdict) -> tuple[Ints, Reals, Ints]:
         """The arms with that verdict whose pulls the coordinator knows, with their internal means and pulls."""
@@ -130,6 +131,18 @@ class Columns(NamedTuple):
     """NaN if unknown."""
     pulls: Ints
     """0 if the arm is unknown, -1 if a mean is known but not the number of pulls behind it."""
+    squares: Reals
+    """Sums of the squared rewards, where agents sent them; otherwise the sums of rewards, which are no smaller."""
+    finite: Evidence | None
+    """What the rewards say about the means, if each example is used once and all of them make the means exact."""
+
+
+class BatchOfArms(NamedTuple):
+    """Pulls of several arms on the same examples: `pulls` each."""
+
+    arms: Ints
+    sums: Reals
+    pulls: int
 
 
 class Scoreboard:
@@ -145,11 +158,14 @@ class Scoreboard:
     [0]
     """
 
-    def __init__(self, n: int, *, bounded: bool = True) -> None:
+    def __init__(self, n: int, population: int | None = None, *, bounded: bool = True, paired: bool = False) -> None:
         self.n = n
         self.bounded = bounded
         """Whether rewards have bounds, so that means lie in [0, 1]."""
+        self._finite = FiniteEvidence(n, population) if population is not None and bounded else None
+        self._history: list[BatchOfArms] | None = [] if paired else None
         self._sums = np.zeros(n)
+        self._squares = np.zeros(n)
         self._pulls = np.zeros(n, np.int64)
         self._verdicts = np.zeros(n, np.int8)
         self._rounds = np.full(n, _UNKNOWN, np.int32)
@@ -157,11 +173,19 @@ class Scoreboard:
         self._phase_names: list[str | None] = [None]
         self._guesses: frozenset[int] = frozenset()
 
-    def add(self, arms: Ints, sums: Reals, pulls: int) -> None:
-        """Add `pulls` more pulls of each of these arms, with the sums of their rewards."""
+    def add(self, arms: Ints, sums: Reals, pulls: int, squares: Reals | None = None) -> None:
+        """Add `pulls` more pulls of each of these arms: the sums of their rewards and, if known, of their squares."""
         scaled = sums * _SPLIT
-        self._sums[arms] += scaled - (scaled - sums)  # Veltkamp's splitting: the upper 44 bits
+        sums = scaled - (scaled - sums)  # Veltkamp's splitting: the upper 44 bits
+        if squares is None:  # rewards in [0, 1] have squares of at most this
+            squares = sums if self.bounded else np.full(len(sums), np.nan)
+        self._sums[arms] += sums
+        self._squares[arms] += squares
         self._pulls[arms] += pulls
+        if self._finite is not None and pulls > 0:
+            self._finite.add(arms, pulls, sums, squares)
+        if self._history is not None and pulls > 0:
+            self._history.append(BatchOfArms(arms, sums, pulls))
 
     def means(self, arms: Ints) -> Reals:
         """The means of these arms, over all pulls known to the coordinator."""
@@ -212,17 +236,23 @@ class Scoreboard:
         known = self._pulls > 0
         means[known] /= self._pulls[known]
         means[self._pulls == 0] = np.nan
+        squares, finite = self._squares.copy(), None if self._finite is None else self._finite.evidence
         if mirrored:
             settled = verdicts != OPEN
             verdicts[settled] = (ACCEPTED + REJECTED) - verdicts[settled]
             means = opposite(means, bounded=self.bounded)
-        return Columns(verdicts, self._rounds.copy(), means, self._pulls.copy())
+            squares = squares_of_opposite(squares, self._sums, self._pulls, bounded=self.bounded)
+            finite = None if finite is None else finite.mirrored
+        return Columns(verdicts, self._rounds.copy(), means, self._pulls.copy(), squares, finite)
 
     def verdict(self, *, mirrored: bool = False, unit: Unit = DEFAULT_UNIT) -> Estimates:
         """What is known about each arm at the end; `mirrored` reverses a search for the worst arms."""
-        verdicts, rounds, means, pulls = self.columns(mirrored=mirrored)
-        phases, names = self._phases.copy(), tuple(self._phase_names)
-        return Estimates(verdicts, rounds, phases, names, means, pulls, self._guesses, unit)
+        columns, history = self.columns(mirrored=mirrored), list(self._history or ())
+        if mirrored:
+            history = [
+                BatchOfArms(arms, opposite(sums, pulls, bounded=self.bounded), pulls) for arms, sums, pulls in history
+            ]
+        return Estimates(columns, self._phases.copy(), tuple(self._phase_names), self._guesses, unit, history)
 
     def _settle(self, arms: Ints, verdict: int, round_: int, phase: str | None) -> None:
         if phase not in self._phase_names:

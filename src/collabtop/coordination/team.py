@@ -12,8 +12,8 @@ from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.setup import Setup
 from collabtop.runlog.recorder import RewardRecorder
 
-Batch = tuple[Ints, Ints, Reals]
-"""Pulls that an agent made at once: arms, times, sums."""
+Batch = tuple[Ints, Ints, Reals, Reals]
+"""Pulls that an agent made at once: arms, times, sums, and sums of squares (NaN if unknown)."""
 
 
 class Team(ABC):

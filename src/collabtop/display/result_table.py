@@ -10,21 +10,23 @@ from typing import Any
 import msgspec
 from rich.table import Table
 
-from collabtop.arms.unit import Unit
 from collabtop.coordination.scoreboard import Estimate
 from collabtop.errors import InputError
-from collabtop.runs.result import Result, plain_text, printable
-from collabtop.stats import wilson_interval
+from collabtop.runs.evidence import Standing, shown_places
+from collabtop.runs.result import EVIDENCE, Result, interval_text, plain_text, printable
 from collabtop.validation import wrong_value
 
 _SHOWN = 30
+_TEXTS = ("candidate", "verdict", "settled", "evidence")
 
 
 class TableRow(msgspec.Struct, frozen=True):
     """One candidate, in the user's unit; None where the coordinator does not know a value."""
 
-    rank: int | None
-    """Rank in the answer, 1 for the best."""
+    place: int | None
+    """The best place in the answer that the evidence leaves open for it, 1 for the best ..."""
+    last_place: int | None
+    """... and the last one."""
     arm: int
     label: str
     verdict: str
@@ -33,9 +35,11 @@ class TableRow(msgspec.Struct, frozen=True):
     phase: str | None
     mean: float | None
     low: float | None
-    """Lower end of the 95% interval of its mean (not a joint interval for all candidates)."""
+    """Lower end of the 95% interval of its mean (one for each candidate, not a joint one for all)."""
     high: float | None
     pulls: int | None
+    thin: bool | None
+    """Whether it was accepted on thin evidence; None if it was rejected, or the coordinator does not know."""
     failed: int
     """Pulls that failed after all retries."""
     settled: bool = True
@@ -56,9 +60,10 @@ class ResultTable:
 
     def __init__(self, result: Result) -> None:
         self._result = result
-        ranks = {arm: rank for rank, arm in enumerate(result.top_indices, 1)}
-        rows = [_row(result, estimate, ranks.get(estimate.arm)) for estimate in result.estimates]
-        self.rows = sorted(rows, key=partial(_order, result))
+        rows = [_row(result, estimate) for estimate in result.estimates]
+        answer = [_with_standing(rows[standing.arm], standing) for standing in result.standings]
+        others = [row for row in rows if row.verdict != "accepted"]
+        self.rows = [*answer, *sorted(others, key=partial(_order, result))]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -68,7 +73,7 @@ class ResultTable:
         title = f"{result.n:,} candidates, the best {result.m} by {result.algorithm}"
         table = Table(title=title, caption=_left_out(len(self.rows), "rows"))
         for name in _columns(result):
-            table.add_column(name, justify="left" if name in ("candidate", "verdict", "settled") else "right")
+            table.add_column(name, justify="left" if name in _TEXTS else "right")
         for row in self.rows[:_SHOWN]:
             table.add_row(*(printable(cell) for cell in _cells(row, result)))
         return table
@@ -97,47 +102,55 @@ class ResultTable:
         raise InputError(f"a data frame needs {needed}, which is not installed: pip install {library or 'pandas'}")
 
 
-def _row(result: Result, estimate: Estimate, rank: int | None) -> TableRow:
-    arm, mean, pulls, unit = estimate.arm, estimate.mean, estimate.pulls, result.unit
+def _row(result: Result, estimate: Estimate) -> TableRow:
+    arm = estimate.arm
     label = result.labels[arm] if result.labels else str(arm)
-    failed = result.failures.get(label, 0)
-    low, high = None, None
-    if mean is not None and pulls is not None and unit.bounded:
-        # Failed pulls gave no reward, so they do not make the interval shorter.
-        internal = wilson_interval(unit.internal(mean), max(1, pulls - failed), population=result.pull_limit)
-        low, high = unit.shown_interval(*internal)
-    verdict, settled = (estimate.verdict, estimate.round, estimate.phase), estimate.settled
-    return TableRow(rank, arm, label, *verdict, mean, low, high, pulls, failed, settled)
+    low, high = (None if math.isnan(ends[arm]) else float(ends[arm]) for ends in result.intervals)
+    return TableRow(
+        place=None,
+        last_place=None,
+        arm=arm,
+        label=label,
+        verdict=estimate.verdict,
+        round=estimate.round,
+        phase=estimate.phase,
+        mean=estimate.mean,
+        low=low,
+        high=high,
+        pulls=estimate.pulls,
+        thin=None,
+        failed=result.failures.get(label, 0),
+        settled=estimate.settled,
+    )
+
+
+def _with_standing(row: TableRow, standing: Standing) -> TableRow:
+    return msgspec.structs.replace(row, place=standing.place, last_place=standing.last_place, thin=standing.thin)
 
 
 def _order(result: Result, row: TableRow) -> tuple[Any, ...]:
     last_first = math.inf if not row.settled else -1 if row.round is None else row.round
     best_first = math.inf if row.mean is None else -result.unit.internal(row.mean)
-    return row.rank is None, row.rank or 0, -last_first, best_first, row.arm
+    return -last_first, best_first, row.arm
 
 
 def _columns(result: Result) -> list[str]:
-    names = ["rank", "candidate", "verdict", "settled", "mean", "95% interval", "pulls"]
+    names = ["place", "candidate", "verdict", "settled", "mean", "95% interval", "pulls", "evidence"]
     return [*names, "failed"] if result.failures else names
 
 
 def _cells(row: TableRow, result: Result) -> list[str]:
     cells = [
-        "-" if row.rank is None else str(row.rank),
+        shown_places(row.place, row.last_place),
         row.label,
         row.verdict,
         "open" if not row.settled else "inside an agent" if row.round is None else f"round {row.round}",
         "-" if row.mean is None else result.unit.text(row.mean),
-        _interval(row, result.unit),
+        interval_text(row.low, row.high, result.unit),
         "-" if row.pulls is None else f"{row.pulls:,}",
+        EVIDENCE[row.thin] if row.verdict == "accepted" else "",
     ]
     return [*cells, f"{row.failed:,}"] if result.failures else cells
-
-
-def _interval(row: TableRow, unit: Unit) -> str:
-    if row.low is None or row.high is None:
-        return "-"
-    return "exact" if row.low == row.high else f"{unit.text(row.low)} to {unit.text(row.high)}"
 
 
 def _left_out(count: int, what: str) -> str | None:

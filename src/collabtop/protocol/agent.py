@@ -10,7 +10,7 @@ from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Recorder
 from collabtop.arms.draws import AgentHalted
 from collabtop.errors import ProtocolError
-from collabtop.problem import Problem, opposite
+from collabtop.problem import Problem, opposite, squares_of_opposite
 from collabtop.protocol import hashing, sampling, shuffling
 from collabtop.protocol import messages as msg
 from collabtop.protocol.extension import AgentExtension, extension_of
@@ -48,8 +48,8 @@ class Agent:
         check_draw: CheckDraw | None = None,
     ) -> None:
         self.number = number
-        self.batches: list[tuple[Ints, Ints, Reals]] = []
-        """All batches of pulls so far: arms, times, sums (mirrored if the run is)."""
+        self.batches: list[tuple[Ints, Ints, Reals, Reals]] = []
+        """All batches of pulls so far: arms, times, sums, sums of squares (NaN if unknown), mirrored if the run is."""
         self._arms, self._recorder, self._check_draw = arms, recorder or Recorder(), check_draw
         self._problem = setup.problem
         self._mirrored = setup.mirrored
@@ -67,6 +67,7 @@ class Agent:
         self._own_limit = arms.pull_limit_of(number)
         self._own_pulls = np.zeros(0 if self._own_limit is None else arms.n, np.int64)
         self._own_sums = np.zeros(len(self._own_pulls))
+        self._squares = _NO_REALS  # of the last draw, one sum per arm
         self._extensions: dict[type[AgentExtension], AgentExtension] = {}
 
     def answer(self, request: Request) -> Reply:
@@ -131,12 +132,14 @@ class Agent:
     def _draw_within_limit(self, arms: Ints, times: Ints, limit: int) -> Reals:
         # Once an arm has been scored on all examples of this agent, its mean is exact, and takes the place of rewards.
         made = np.minimum(times, limit - self._own_pulls[arms])
-        left, new = made > 0, np.zeros(len(arms))
+        left, new, squares = made > 0, np.zeros(len(arms)), np.zeros(len(arms))
         if left.any():
             new[left] = self._draw_all(arms[left], made[left])
+            squares[left] = self._squares
         self._own_pulls[arms] += made
         self._own_sums[arms] += new
         exact_means: Reals = self._own_sums[arms] / self._own_pulls[arms]
+        self._squares = squares + (times - made) * exact_means**2
         return new + (times - made) * exact_means
 
     def _draw_all(self, arms: Ints, times: Ints) -> Reals:
@@ -149,11 +152,15 @@ class Agent:
             raise AgentHalted
         if self._check_draw is not None:
             self._check_draw(self.number, self._draws.pulls_made, arms, times)
+        self._draws.squares = None
         sums = self._arms.pull_recorded(arms, times, self._draws, self._recorder)
         self._draws.pulls_made += count
+        squares = np.full(len(sums), np.nan) if self._draws.squares is None else self._draws.squares
         if self._mirrored:
+            squares = squares_of_opposite(squares, sums, times, bounded=self._problem.bounded)
             sums = opposite(sums, times, bounded=self._problem.bounded)
-        self.batches.append((arms, times, sums))
+        self._squares = squares
+        self.batches.append((arms, times, sums, squares))
         return sums
 
     def _pull(self, message: msg.Pull) -> msg.Means:

@@ -87,6 +87,10 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
     """Whether pull number t of every arm uses the same example, or the same random numbers."""
     pull_limit: Annotated[int, msgspec.Meta(ge=1, le=2**53)] | None = None
     """The most pulls of an arm by all agents together."""
+    sample_size: Annotated[int, msgspec.Meta(ge=1, le=2**53)] | None = None
+    """The number of distinct rewards of an arm, if they are only a sample of what it would return."""
+    notes: tuple[str, ...] = ()
+    """What was changed in the arguments before the run, such as a horizon that was lowered."""
     budget: float | None = None
     costs: tuple[float, ...] | None = None
     """The price of a pull of each candidate, if the run has a budget."""
@@ -107,8 +111,9 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
     @property
     def problem(self) -> Problem:
         """The numbers that every agent knew."""
-        numbered, bounded = self.paired and self.iid, self.bounds is not None
-        return Problem(self.n, self.m, self.agents, self.horizon, self.pull_limit, numbered=numbered, bounded=bounded)
+        numbered = self.iid and (self.paired or self.sample_size is not None)
+        bounded, counts = self.bounds is not None, (self.n, self.m, self.agents, self.horizon)
+        return Problem(*counts, self.pull_limit, numbered=numbered, bounded=bounded, sample_size=self.sample_size)
 
     @property
     def unit(self) -> Unit:
@@ -270,22 +275,40 @@ class Sums(msgspec.Struct, frozen=True, tag="Sums"):
     sums: bytes
     state: bytes
     """The state of the agent's generator after the batch."""
+    squares: bytes = b""
+    """The sums of the squared rewards, if the arms saw single rewards."""
 
     def __post_init__(self) -> None:
         sizes = (len(self.arms), len(self.times), len(self.sums) / 2, len(self.state))
         if sizes != (sizes[0], sizes[0], sizes[0], _STATE_BYTES) or largest_int(self.times) > _MAX_INT:
             raise ValueError("the numbers of arms, pulls and sums of a batch differ")
+        if self.squares and len(self.squares) != len(self.sums):
+            raise ValueError("the numbers of sums and of squares of a batch differ")
 
     @classmethod
-    def pack(cls, agent: int, first: int, arms: Ints, times: Ints, sums: Reals, rng: np.random.Generator) -> Self:
+    def pack(
+        cls,
+        agent: int,
+        first: int,
+        arms: Ints,
+        times: Ints,
+        sums: Reals,
+        rng: np.random.Generator,
+        squares: Reals | None = None,
+    ) -> Self:
         """Make a record of a batch: `times[j]` pulls of `arms[j]` with the sum `sums[j]`."""
         packed = _pack_ints(arms), _pack_ints(np.broadcast_to(times, arms.shape)), sums.astype("<f8").tobytes()
-        return cls(agent, first, *packed, _pack_state(rng))
+        return cls(agent, first, *packed, _pack_state(rng), b"" if squares is None else squares.astype("<f8").tobytes())
+
+    def unpack_squares(self) -> Reals | None:
+        """The sum of the squared rewards of each arm, if known."""
+        return np.frombuffer(self.squares, "<f8").astype(np.float64) if self.squares else None
 
     def check_range(self, *, bounded: bool) -> None:
         """Raise `ValueError` if a sum is not one of internal values of a run with or without bounds."""
         least, most = (0.0, float(_MAX_INT)) if bounded else (-LARGEST_REWARD * _MAX_INT, LARGEST_REWARD * _MAX_INT)
         _check_reals(self.sums, least, most)
+        _check_reals(self.squares, 0.0, most if bounded else LARGEST_REWARD**2 * _MAX_INT)
 
     def unpack(self) -> tuple[Ints, Ints, Reals]:
         """The arms, the pulls of each, and the sum of each."""

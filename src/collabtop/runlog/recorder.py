@@ -256,7 +256,7 @@ class RewardRecorder(Recorder):
         if logged is None:
             sums = source.pull(arms, times, draws)
             if self._sink is not None:
-                record = Sums.pack(draws.agent, draws.pulls_made, arms, times, sums, draws.bulk)
+                record = Sums.pack(draws.agent, draws.pulls_made, arms, times, sums, draws.bulk, draws.squares)
                 record.check_range(bounded=source.unit.bounded)
                 self._sink.note_time()
                 self._sink.append(record)
@@ -265,7 +265,7 @@ class RewardRecorder(Recorder):
         pulls = int(np.broadcast_to(times, arms.shape).sum())
         if self.tally is not None:
             with self._buffers_lock:
-                self.tally.add_sums(draws.agent, arms, times, sums, pulls)
+                self.tally.add_sums(draws.agent, arms, times, sums, pulls, draws.squares)
         self.publish(PullsMade(draws.agent, pulls, recalled=logged is not None))
         if self._scorer is not None:
             times = np.broadcast_to(times, arms.shape)
@@ -280,6 +280,7 @@ def _logged_sums(logged: Sums, source: Arms, arms: Ints, times: Ints, draws: Dra
         raise FileError(f"the checkpoint does not fit this run: agent {draws.agent} pulled different candidates there")
     if not source.repeatable:
         logged.restore_state(draws.bulk)
+        draws.squares = logged.unpack_squares()
     elif not np.array_equal(logged_sums, source.pull(arms, times, draws)):
         raise FileError("the checkpoint does not fit this run: the arms return different rewards than before")
     return logged_sums

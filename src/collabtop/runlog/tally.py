@@ -37,13 +37,15 @@ class Tally:
         rows = 1 if iid or n * agents > _MOST_CELLS else agents
         self._counts: Ints = np.zeros((rows, n), np.int64)  # of rewards: without failed pulls that are skipped
         self._sums: Reals = np.zeros((rows, n))
+        self.squares: Reals = np.zeros(n)
+        """Sum of the squared rewards of each candidate; NaN if some were seen only as sums."""
 
     def add_record(self, record: Rewards | Sums) -> None:
         """Add what a record of a log holds."""
         if isinstance(record, Rewards):
             self.add_rewards(record.agent, *record.unpack(), record.failures)
         else:
-            self.add_sums(record.agent, *record.unpack(), record.pulls)
+            self.add_sums(record.agent, *record.unpack(), record.pulls, record.unpack_squares())
 
     def add_rewards(self, agent: int, arms: Ints, rewards: Reals, failure_mode: str = "") -> None:
         """Add single rewards; NaN is a pull that failed, whose reward is 0 unless the `failure_mode` is "skip"."""
@@ -52,7 +54,7 @@ class Tally:
             if failure_mode == "skip":
                 np.add.at(self._counts[self._row(agent)], arms[failed], -1)
             rewards = np.where(failed, 0.0, rewards)
-        self.add_sums(agent, arms, 1, rewards, len(arms))
+        self.add_sums(agent, arms, 1, rewards, len(arms), rewards**2)
 
     def add_pulls(self, agent: int, arm: int, rewards: Reals, failure_mode: str = "") -> None:
         """Add rewards of one candidate: faster than `add_rewards` where they come one by one."""
@@ -64,14 +66,18 @@ class Tally:
         self.pulls[arm] += count
         self._counts[row, arm] += count
         self._sums[row, arm] += total
+        self.squares[arm] += total * total if count == 1 else float(rewards @ rewards)
         self.agent_pulls[agent] += count
 
-    def add_sums(self, agent: int, arms: Ints, times: Ints | int, sums: Reals, pulls: int) -> None:
-        """Add `pulls` pulls in all: `times[j]` of `arms[j]`, with the sum `sums[j]`."""
+    def add_sums(
+        self, agent: int, arms: Ints, times: Ints | int, sums: Reals, pulls: int, squares: Reals | None = None
+    ) -> None:
+        """Add `pulls` pulls in all: `times[j]` of `arms[j]`, with the sum `sums[j]` and, if known, that of squares."""
         row = self._row(agent)
         np.add.at(self.pulls, arms, times)
         np.add.at(self._counts[row], arms, times)
         np.add.at(self._sums[row], arms, sums)
+        np.add.at(self.squares, arms, np.nan if squares is None else squares)
         self.agent_pulls[agent] += pulls
 
     def _row(self, agent: int) -> int:
@@ -88,6 +94,14 @@ class Tally:
             known = ~np.isnan(local)
             means: Reals = np.where(known, local, 0.0).sum(axis=0) / known.sum(axis=0)
             return means
+
+    @property
+    def deviations(self) -> Reals:
+        """The standard deviation of the rewards of each candidate, over all agents; NaN if it is unknown."""
+        with np.errstate(invalid="ignore"):
+            counts = self._counts.sum(axis=0)
+            deviations: Reals = np.sqrt(np.maximum(self.squares / counts - (self._sums.sum(axis=0) / counts) ** 2, 0.0))
+            return deviations
 
     def mean_of(self, arm: int) -> float | None:
         """The mean reward of one candidate, or None if there is none."""

@@ -25,7 +25,7 @@ from collabtop.runs.checkpoint import header_of, make_header, open_checkpoint
 from collabtop.runs.page_launcher import open_page
 from collabtop.runs.partial import partial_outcome
 from collabtop.runs.progress import progress_display
-from collabtop.runs.result import Observed, Result, observed_of
+from collabtop.runs.result import Observed, Result, observed_in, observed_of
 from collabtop.runs.spec import RunSpec
 from collabtop.teams.logging_team import LoggingTeam
 from collabtop.validation import positive_number, wrong_value
@@ -203,7 +203,10 @@ class Execution:
         tally = Tally(problem.n, problem.agents)
         if observed is not None:
             sums = np.nan_to_num(self._header.unit.internal(observed.means) * observed.pulls)
-            tally.add_sums(0, np.arange(problem.n), observed.pulls, sums, 0)
+            squares = (self._header.unit.internal_difference(observed.deviations) ** 2) * observed.pulls
+            tally.add_sums(
+                0, np.arange(problem.n), observed.pulls, sums, 0, squares + sums**2 / np.maximum(observed.pulls, 1)
+            )
         return tally
 
     def _observed_by(self, coordinator: Coordinator) -> Callable[[], Observed | None]:
@@ -213,7 +216,7 @@ class Execution:
     def _partial_result(self, outcome: Outcome, seen: Tally | None) -> Result:
         spec = self.spec
         outcome = partial_outcome(outcome, spec.problem.m, spec.seed, seen, bounded=spec.problem.bounded)
-        observed = None if seen is None else Observed(seen.pulls.copy(), self._header.unit.shown(seen.means))
+        observed = None if seen is None else observed_in(seen, self._header.unit)
         return self._build_result(outcome, lambda: observed, complete=False)
 
     def _build_result(

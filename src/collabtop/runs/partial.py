@@ -18,7 +18,7 @@ def partial_outcome(outcome: Outcome, m: int, seed: int, seen: Tally | None = No
     are guesses. `seen` has the rewards themselves, where they are known; else the coordinator's means count.
     """
     means, pulls = _known(outcome.estimates, seen)
-    verdicts = outcome.estimates.columns().verdicts
+    verdicts = outcome.estimates.columns.verdicts
     open_arms, missing = np.flatnonzero(verdicts == OPEN), m - int(np.count_nonzero(verdicts == ACCEPTED))
     best = open_arms[_by_lower_end(means[open_arms], pulls[open_arms], seed, bounded=bounded)][: max(0, missing)]
     estimates = outcome.estimates.completed(best, means, pulls)
@@ -27,7 +27,7 @@ def partial_outcome(outcome: Outcome, m: int, seed: int, seen: Tally | None = No
 
 def _known(estimates: Estimates, seen: Tally | None) -> tuple[Reals, Ints]:
     """Means and pulls of all arms: of the rewards themselves where there are some, else as the coordinator knows."""
-    columns = estimates.columns()
+    columns = estimates.columns
     if seen is None:
         return columns.means, columns.pulls
     seen_means = seen.means

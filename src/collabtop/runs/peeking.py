@@ -14,7 +14,7 @@ from collabtop.runlog.log_state import LogState, lost_in
 from collabtop.runs.checkpoint import header_of
 from collabtop.runs.partial import partial_outcome
 from collabtop.runs.replay import Replay
-from collabtop.runs.result import Observed, Result
+from collabtop.runs.result import Result, observed_in
 
 
 def peek(checkpoint: str | PathLike[str]) -> Result:
@@ -60,7 +60,7 @@ def logged_result(state: LogState, header: Header, replay: Replay | None) -> Res
     outcome = _outcome(state, header) if replay is None else replay.outcome()
     if not complete:
         outcome = partial_outcome(outcome, header.m, header.seed, seen, bounded=header.unit.bounded)
-    observed = None if seen is None else Observed(seen.pulls.copy(), header.unit.shown(seen.means))
+    observed = None if seen is None else observed_in(seen, header.unit)
     labels = header.labels or tuple(map(str, range(header.n)))
     failures = {labels[arm]: count for arm, count in enumerate(tally.failed.tolist()) if count}
     totals = state.calls.totals()

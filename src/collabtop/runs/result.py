@@ -18,10 +18,12 @@ from collabtop.arms.base import Ints, Reals
 from collabtop.arms.unit import Unit
 from collabtop.coordination.coordinator import Outcome
 from collabtop.coordination.team import Batch
-from collabtop.problem import Problem, opposite
+from collabtop.problem import Problem, opposite, squares_of_opposite
 from collabtop.runlog.format import Header
+from collabtop.runlog.tally import Tally
 from collabtop.runlog.totals import Totals
 from collabtop.runs.budget import Spending
+from collabtop.runs.evidence import Comparisons, Seen, Standing, intervals, shown_ends, standings
 from collabtop.runs.warnings import horizon_warnings
 
 # Imported when a table or a plot is asked for: Matplotlib takes a while to load.
@@ -38,6 +40,8 @@ class Observed(msgspec.Struct, frozen=True):
     """Pulls of each arm by all agents."""
     means: Reals
     """Mean reward of each arm over those pulls, in the user's unit (NaN for an arm never pulled)."""
+    deviations: Reals
+    """Standard deviation of those rewards, in the user's unit; NaN if they were seen only as sums."""
 
 
 class Result:
@@ -78,10 +82,9 @@ class Result:
         """The seed that repeats this run."""
         self.confidence = header.confidence
         """The probability with which the answer was to be right; None for a run to a horizon."""
-        self.pull_limit = header.pull_limit
-        """The most pulls of a candidate, after which its mean is exact: the number of examples. None: no limit."""
         self.unit = header.unit
         """The direction and bounds of the rewards."""
+        self._problem, self._notes = header.problem, header.notes
         self.labels = header.labels
         self.estimates = outcome.estimates
         """What the coordinator learnt about each arm."""
@@ -130,30 +133,58 @@ class Result:
     @property
     def exact(self) -> list[Any]:
         """The arms (labels, if there are any) whose mean is exact, because they were scored on all examples."""
-        arms = [estimate.arm for estimate in self.estimates if estimate.pulls == (self.pull_limit or 0)]
+        arms = [estimate.arm for estimate in self.estimates if estimate.pulls == (self._problem.population or 0)]
         return [self.labels[arm] for arm in arms] if self.labels else arms
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Reasons to doubt the answer: an early end, lost agents, a horizon too short to separate the border's arms."""
+        """Reasons to doubt the answer: a horizon that was lowered, an early end, lost agents, arms not separated."""
         lines = horizon_warnings(
             self.estimates,
             self.horizon,
             self.labels,
             self.unit,
             sure=self.sure,
-            population=self.pull_limit,
+            problem=self._problem,
+            seen=self._seen,
             complete=self.complete,
         )
         if self.lost:
             lines = (self._loss_warning(), *lines)
-        return lines if self.complete else (self._early_end_warning(), *lines)
+        if not self.complete:
+            lines = (self._early_end_warning(), *lines)
+        return (*self._notes, *lines)
 
     def _early_end_warning(self) -> str:
         return (
             f"not complete: {self.pulls:,} of at most {self.agents * self.horizon:,} pulls are made, and "
             f"{len(self.estimates.guesses):,} of {self.n:,} arms are still open"
         )
+
+    @cached_property
+    def _seen(self) -> Seen | None:
+        if self.observed is None:
+            return None
+        means = self.unit.internal(self.observed.means)
+        variances = self.unit.internal_difference(self.observed.deviations) ** 2
+        return self.observed.pulls, (variances + means**2) * self.observed.pulls
+
+    @cached_property
+    def intervals(self) -> tuple[Reals, Reals]:
+        """Lower and upper ends of the 95% intervals of all means, NaN where the coordinator does not know the pulls.
+
+        Each contains its mean with probability .95, whatever decided how often the arm was pulled (docs: Intervals).
+        """
+        failed = np.zeros(self.n, np.int64)
+        for arm in range(self.n) if self.failures else ():
+            failed[arm] = self.failures.get(self.labels[arm] if self.labels else str(arm), 0)
+        return shown_ends(intervals(self.estimates.columns, self._problem, self._seen, failed), self.unit)
+
+    @cached_property
+    def standings(self) -> list[Standing]:
+        """The accepted candidates, best first: places, intervals, pulls, and which were accepted on thin evidence."""
+        comparisons, confident = Comparisons(self.estimates, self._problem, self._seen), self.sure is not None
+        return standings(self.estimates, self.top_indices, *self.intervals, comparisons, confident=confident)
 
     def _loss_warning(self) -> str:
         numbers = ", ".join(map(str, self.lost))
@@ -232,6 +263,17 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """The result as plain Python objects."""
         return {
+            **self._learnt(),
+            "warnings": list(self.warnings),
+            "answer": [
+                {**msgspec.to_builtins(standing), "label": label, "mean": self.estimates[standing.arm].mean}
+                for standing, label in zip(self.standings, self.top, strict=True)
+            ],
+        }
+
+    def _learnt(self) -> dict[str, Any]:
+        """What does not depend on where the agents ran: all but what is made of single rewards, if they were seen."""
+        return {
             "name": self.name,
             "algorithm": self.algorithm,
             "options": self.options,
@@ -247,7 +289,6 @@ class Result:
             "sure": self.sure,
             "open": self.open,
             "complete": self.complete,
-            "warnings": list(self.warnings),
             "top": self.top,
             "top_indices": self.top_indices,
             "time": self.time,
@@ -264,11 +305,14 @@ class Result:
         }
 
     def to_json(self) -> str:
-        """The result as JSON: the same for the same seed, whatever team ran it."""
+        """The result as JSON: the same for the same seed, whatever team ran it.
+
+        Only on remote sites intervals may be longer: the coordinator there does not see how much rewards vary.
+        """
         return msgspec.json.encode(self.to_dict()).decode()
 
     def __eq__(self, other: object) -> bool:
-        return self.to_dict() == other.to_dict() if isinstance(other, Result) else NotImplemented
+        return self._learnt() == other._learnt() if isinstance(other, Result) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -294,15 +338,34 @@ class Result:
         spent = f"time {self.time:,} of {self.horizon:,}   pulls {self.pulls:,}"
         sent = f"words {self.words:,}   bits {self.bits:,}   round trips {self.round_trips:,}"
         table = Table(title=title, caption=f"{spent}\n{sent}", min_width=max(len(title), len(spent), len(sent)) + 2)
-        for column, justify in (("rank", "right"), ("arm", "left"), ("mean", "right"), ("pulls", "right")):
-            table.add_column(column, justify=justify)  # type: ignore[arg-type]
-        for rank, (label, arm) in enumerate(zip(self.top, self.top_indices, strict=True), 1):
-            estimate = self.estimates[arm]
-            mean = "-" if estimate.mean is None else self.unit.text(estimate.mean)
+        for column in ("place", "arm", "mean", "95% interval", "pulls", "evidence"):
+            table.add_column(column, justify="left" if column in ("arm", "evidence") else "right")
+        for label, standing in zip(self.top, self.standings, strict=True):
+            mean = self.estimates[standing.arm].mean
             table.add_row(
-                str(rank), printable(str(label)), mean, "-" if estimate.pulls is None else f"{estimate.pulls:,}"
+                standing.places,
+                printable(str(label)),
+                "-" if mean is None else self.unit.text(mean),
+                interval_text(standing.low, standing.high, self.unit),
+                "-" if standing.pulls is None else f"{standing.pulls:,}",
+                EVIDENCE[standing.thin],
             )
         return table
+
+
+EVIDENCE = {True: "thin", False: "", None: "unknown"}
+"""What tables show for `Standing.thin`."""
+
+
+def interval_text(low: float | None, high: float | None, unit: Unit) -> str:
+    """An interval in the user's unit as text.
+
+    >>> interval_text(0.25, 0.5, Unit()), interval_text(0.25, 0.25, Unit()), interval_text(None, None, Unit())
+    ('0.2500 to 0.5000', 'exact', '-')
+    """
+    if low is None or high is None:
+        return "-"
+    return "exact" if low == high else f"{unit.text(low)} to {unit.text(high)}"
 
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -333,9 +396,23 @@ def observed_of(batches: Sequence[Batch] | None, problem: Problem, unit: Unit) -
     """Add up the batches of pulls that the agents made."""
     if batches is None:
         return None
-    pulls, sums = np.zeros(problem.n, np.int64), np.zeros(problem.n)
-    for arms, times, got in batches:
+    pulls, sums, squares = np.zeros(problem.n, np.int64), np.zeros(problem.n), np.zeros(problem.n)
+    mirrored, bounded = problem.mirrored, problem.bounded
+    for arms, times, got, got_squares in batches:
         pulls[arms] += times
-        sums[arms] += opposite(got, times, bounded=problem.bounded) if problem.mirrored else got
+        sums[arms] += opposite(got, times, bounded=bounded) if mirrored else got
+        squares[arms] += squares_of_opposite(got_squares, got, times, bounded=bounded) if mirrored else got_squares
+    return observed_from(pulls, sums, squares, unit)
+
+
+def observed_in(tally: Tally, unit: Unit) -> Observed:
+    """What the agents have seen so far, in the user's unit."""
+    return Observed(tally.pulls.copy(), unit.shown(tally.means), unit.shown_difference(tally.deviations))
+
+
+def observed_from(pulls: Ints, sums: Reals, squares: Reals, unit: Unit) -> Observed:
+    """What the agents saw, in the user's unit, from sums of internal values and of their squares."""
     with np.errstate(invalid="ignore"):
-        return Observed(pulls, unit.shown(sums / pulls))
+        means = sums / pulls
+        deviations = np.sqrt(np.maximum(squares / pulls - means**2, 0.0))
+    return Observed(pulls, unit.shown(means), unit.shown_difference(deviations))

@@ -97,6 +97,7 @@ def resume(
         header.budget,
         header.costs,
         header.name,
+        header.notes,
     )
     execution = Execution(
         spec,

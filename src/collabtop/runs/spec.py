@@ -17,6 +17,7 @@ from collabtop.errors import HorizonError, InputError, SettingError
 from collabtop.problem import Problem
 from collabtop.protocol.setup import Setup
 from collabtop.runs.budget import Cost, costs_of, horizon_for
+from collabtop.runs.sample import within_sample
 from collabtop.teams.local import LocalTeam
 from collabtop.teams.processes import ProcessesTeam
 from collabtop.teams.ray.team import RayTeam
@@ -46,6 +47,8 @@ class RunSpec(msgspec.Struct, frozen=True):
     """The price of a pull of each candidate, if the run has a budget."""
     name: str | None = None
     """What the user calls the run."""
+    notes: tuple[str, ...] = ()
+    """What was changed in the arguments, such as a horizon that was lowered."""
 
     def __post_init__(self) -> None:
         if self.name is not None and not isinstance(self.name, str):
@@ -108,8 +111,8 @@ def make_spec(
     elif horizon is None:
         limit = DEFAULT_MAX_HORIZON if max_horizon is None else max_horizon
         horizon = whole_number("max_horizon", limit, least=1, most=_MOST_PULLS)
-    problem = make_problem(arms, m, agents, horizon)
-    return RunSpec(arms, problem, chosen, why, seed, team, budget, costs, name)
+    problem, notes = within_sample(chosen, arms, make_problem(arms, m, agents, horizon))
+    return RunSpec(arms, problem, chosen, why, seed, team, budget, costs, name, notes)
 
 
 def make_problem(arms: Arms, m: int, agents: int | None, horizon: int) -> Problem:
@@ -127,8 +130,17 @@ def make_problem(arms: Arms, m: int, agents: int | None, horizon: int) -> Proble
     if arms.agents not in (None, agents):
         raise wrong_value("agents", agents, f"these arms are for {arms.agents} agents")
     horizon = whole_number("horizon", horizon, least=1, most=_MOST_PULLS // agents)
-    numbered = arms.paired and arms.iid
-    return Problem(arms.n, m, agents, horizon, arms.pull_limit, numbered=numbered, bounded=arms.unit.bounded)
+    numbered = arms.iid and (arms.paired or arms.sample_size is not None)
+    return Problem(
+        arms.n,
+        m,
+        agents,
+        horizon,
+        arms.pull_limit,
+        numbered=numbered,
+        bounded=arms.unit.bounded,
+        sample_size=arms.sample_size,
+    )
 
 
 def _check_limit(
@@ -180,6 +192,12 @@ def check_setting(algorithm: Algorithm, arms: Arms, problem: Problem) -> None:
             f"bounds is None, but {algorithm.title} computes intervals from bounds: pass bounds=(low, high), or use a "
             "horizon or a budget instead of a confidence",
             argument="bounds",
+        )
+    if algorithm.stops_early and arms.sample_size is not None and arms.pull_limit is None:
+        raise SettingError(
+            f"replace is True, but a confidence comes from distinct rewards, and there are {arms.sample_size:,} of a "
+            "candidate: use replace=False, or a horizon",
+            argument="replace",
         )
     if algorithm.stops_early and arms.failure_mode == "skip":
         raise SettingError(

@@ -1,4 +1,4 @@
-"""Warnings about a result: was the horizon too short? Judged only by what the coordinator learnt."""
+"""Warnings about a result: was the horizon too short?"""
 
 from typing import NamedTuple
 
@@ -6,17 +6,18 @@ import numpy as np
 
 from collabtop.arms.unit import DEFAULT_UNIT, Unit
 from collabtop.coordination.scoreboard import Estimates
-from collabtop.protocol.messages import Ints, Reals
+from collabtop.problem import Problem
+from collabtop.protocol.messages import Reals
+from collabtop.runs.evidence import ENOUGH, NO_ERROR, Comparisons, Seen
 
 _LEAST = 0.3
-_ENOUGH = 3.0
-"""Standard errors between two means: below the first their order is a coin toss, from the second on it is right 999
-times in 1,000."""
+"""Standard errors between two means below which their order is a coin toss."""
+_LEAST_PAIRED = 1.0
+"""The same for paired arms, whose differences are judged one by one."""
 _LIKELY = 0.5
 _DRAWS = 400
 _MOST_RIVALS = 2_000
 _REACH = 4.0  # standard errors: arms that are further from the border do not count
-_NO_ERROR = 1e-12  # instead of 0, so that two exact means that differ are clear of each other
 
 
 class Border(NamedTuple):
@@ -27,37 +28,33 @@ class Border(NamedTuple):
     gap: float
     """The difference of their estimated means."""
     standard_error: float
-
-    @property
-    def clear_by(self) -> float:
-        """The gap in standard errors."""
-        return self.gap / max(self.standard_error, _NO_ERROR)
+    clear_by: float
+    """The gap in standard errors."""
 
 
-def border(estimates: Estimates, population: int | None = None) -> Border | None:
+def border(estimates: Estimates, problem: Problem, seen: Seen | None = None) -> Border | None:
     """The weakest accepted arm, and the rejected arm that is hardest to separate from it; None if no means are known.
-
-    `population` is the number of examples if each is used once. Means over all of them have no error.
 
     >>> import collabtop as ct
     >>> run = ct.identify(ct.BernoulliArms([0.9, 0.5, 0.4]), m=1, agents=2, horizon=300, algorithm="uniform", seed=1)
-    >>> pair = border(run.estimates)
+    >>> pair = border(run.estimates, Problem(n=3, m=1, agents=2, horizon=300))
     >>> pair.rejected, round(pair.gap, 2), round(pair.standard_error, 2)
     (1, 0.38, 0.04)
     """
-    accepted, good_means, good_pulls = estimates.known("accepted")
-    rejected, bad_means, bad_pulls = estimates.known("rejected")
+    accepted, good_means, _ = estimates.known("accepted")
+    rejected, _, _ = estimates.known("rejected")
     if not len(accepted) or not len(rejected):
         return None
-    weakest = int(good_means.argmin())
-    gaps = good_means[weakest] - bad_means
-    good, bad = _variance(good_means, good_pulls, population), _variance(bad_means, bad_pulls, population)
-    errors = np.sqrt(good[weakest] + bad)
-    hardest = int((gaps / np.maximum(errors, _NO_ERROR)).argmin())
-    return Border(int(accepted[weakest]), int(rejected[hardest]), float(gaps[hardest]), float(errors[hardest]))
+    weakest = int(accepted[good_means.argmin()])
+    gaps, errors = Comparisons(estimates, problem, seen).compare(weakest, rejected)
+    clear_by = gaps / np.maximum(errors, NO_ERROR)
+    hardest = int(np.nan_to_num(clear_by, nan=np.inf).argmin())  # NaN: nothing is known about a variance
+    return Border(
+        weakest, int(rejected[hardest]), float(gaps[hardest]), float(errors[hardest]), float(clear_by[hardest])
+    )
 
 
-def probability_wrong(estimates: Estimates, population: int | None = None) -> float:
+def probability_wrong(estimates: Estimates, problem: Problem, seen: Seen | None = None) -> float:
     """About how likely an arm outside the answer is better than one inside it, given the estimated means.
 
     It is the smaller of two probabilities. The first takes every estimate as it is. It is too large if many arms were
@@ -67,15 +64,15 @@ def probability_wrong(estimates: Estimates, population: int | None = None) -> fl
 
     >>> import collabtop as ct
     >>> run = ct.identify(ct.BernoulliArms([0.9, 0.5, 0.4]), m=1, agents=2, horizon=300, algorithm="uniform", seed=1)
-    >>> probability_wrong(run.estimates)
+    >>> probability_wrong(run.estimates, Problem(n=3, m=1, agents=2, horizon=300))
     0.0
     """
-    _, good, good_pulls = estimates.known("accepted")
-    _, bad, bad_pulls = estimates.known("rejected")
-    if not len(good) or not len(bad):
+    accepted, good, _ = estimates.known("accepted")
+    rejected, bad, _ = estimates.known("rejected")
+    variances = Comparisons(estimates, problem, seen).variances[np.concatenate([accepted, rejected])]
+    if not len(good) or not len(bad) or np.isnan(variances).any():
         return 0.0
     means = np.concatenate([good, bad])
-    variances = np.concatenate([_variance(good, good_pulls, population), _variance(bad, bad_pulls, population)])
     weights, centre = _shrinkage(means, variances)
     inside = len(good)
     as_estimated = _out_of_order(means, variances, inside)
@@ -86,10 +83,10 @@ def _shrinkage(means: Reals, variances: Reals) -> tuple[Reals, float]:
     """How much of each estimate's distance from the common mean is real, and that mean (empirical Bayes)."""
     spread = float(means.var())
     for _ in range(5):
-        weights = 1 / (variances + max(spread, _NO_ERROR))
+        weights = 1 / (variances + max(spread, NO_ERROR))
         centre = float(np.average(means, weights=weights))
         spread = float(np.average((means - centre) ** 2 - variances, weights=weights**2))
-    spread = max(spread, _NO_ERROR)
+    spread = max(spread, NO_ERROR)
     return spread / (spread + variances), centre
 
 
@@ -116,7 +113,8 @@ def horizon_warnings(
     unit: Unit = DEFAULT_UNIT,
     *,
     sure: bool | None = None,
-    population: int | None = None,
+    problem: Problem,
+    seen: Seen | None = None,
     complete: bool = True,
 ) -> tuple[str, ...]:
     """Warnings that the horizon was too short, with the numbers.
@@ -126,30 +124,32 @@ def horizon_warnings(
     >>> for line in ct.identify(arms, m=2, agents=2, horizon=300, algorithm="uniform", seed=1).warnings: print(line)
     the horizon of 300 is too short to separate the two sides of the border: arm ... (in) and arm ... (out) differ ...
     """
-    if sure or not unit.bounded:
+    if sure:
         return ()
-    pair = border(estimates, population)
+    pair = border(estimates, problem, seen)
     lines = []
     if not complete:
-        return () if pair is None or pair.clear_by >= _ENOUGH else (_difference(pair, labels, unit),)
+        return () if pair is None or pair.clear_by >= ENOUGH else (_difference(pair, labels, unit),)
     if sure is False:
         still_open = len(estimates.guesses)
         lines.append(f"not sure: {still_open} of {len(estimates)} arms are still open at the limit of {horizon:,}")
     if pair is not None and pair.standard_error == 0 and pair.gap == 0:
         names = [labels[arm] if labels else f"arm {arm}" for arm in (pair.accepted, pair.rejected)]
-        lines.append(f"{names[0]} (in) and {names[1]} (out) have the same mean over all {population:,} examples")
-    elif pair is not None and (sure is False or _is_doubtful(estimates, pair, population)):
+        lines.append(f"{names[0]} (in) and {names[1]} (out) have the same mean over all examples")
+    elif pair is not None and (sure is False or _is_doubtful(estimates, pair, problem, seen)):
         lines.append(_describe(pair, horizon, labels, unit, sure))
     return tuple(lines)
 
 
-def _is_doubtful(estimates: Estimates, pair: Border, population: int | None) -> bool:
+def _is_doubtful(estimates: Estimates, pair: Border, problem: Problem, seen: Seen | None) -> bool:
     """Whether the answer is more likely wrong than right, or the order of two arms is a coin toss.
 
     Measured by benchmarks/planning.py: less than 10% false alarms where the error is at most .1, and less than 10%
     misses where it is at least .5.
     """
-    return pair.clear_by < _LEAST or probability_wrong(estimates, population) > _LIKELY
+    if estimates.history:  # the means of paired arms vary together: only their differences tell
+        return pair.clear_by < _LEAST_PAIRED
+    return pair.clear_by < _LEAST or probability_wrong(estimates, problem, seen) > _LIKELY
 
 
 def _describe(pair: Border, horizon: int, labels: tuple[str, ...] | None, unit: Unit, sure: bool | None) -> str:
@@ -172,17 +172,9 @@ def _needed(pair: Border, horizon: int) -> str:
         return "the observed gap is zero, so no horizon can be suggested"
     # A standard error falls with the square root of the horizon. The observed gap is noisy, so this is an order of
     # magnitude only.
-    needed = horizon * max(2.0, (_ENOUGH / pair.clear_by) ** 2)  # many pairs can be wrong, not only this one
+    needed = horizon * max(2.0, (ENOUGH / pair.clear_by) ** 2)  # many pairs can be wrong, not only this one
     return f"a gap of that size needs a horizon of about {_rounded(needed):,}"
 
 
 def _rounded(number: float) -> int:
     return int(float(f"{number:.2g}"))
-
-
-def _variance(means: Reals, pulls: Ints, population: int | None) -> Reals:
-    """An upper bound on the variance of a mean of rewards in [0, 1]; smaller if they are drawn without replacement."""
-    # With one success and one failure added, so that a mean of 0 or 1 does not have variance 0.
-    shares = (means * pulls + 1) / (pulls + 2)
-    not_drawn = 1.0 if population is None else 1 - pulls / population
-    return np.asarray(shares * (1 - shares) / pulls * not_drawn, np.float64)

@@ -9,12 +9,13 @@ import numpy as np
 
 from collabtop.coordination.scoreboard import ACCEPTED, OPEN, REJECTED
 from collabtop.protocol.ledger import Direction, Ledger
-from collabtop.protocol.messages import Ints, Reals
+from collabtop.protocol.messages import Reals
 from collabtop.runlog.format import Header
 from collabtop.runlog.log_state import MessageTotals
+from collabtop.runs.evidence import shown_ends
 from collabtop.runs.replay import Counts
 from collabtop.runs.result import printable
-from collabtop.watch.intervals import IntervalColumns
+from collabtop.watch.intervals import known_intervals, seen_intervals
 from collabtop.watch.watched_runs import WatchedRun
 
 _MIN_SECONDS_LATE = 10.0
@@ -200,10 +201,9 @@ def _rounds(run: WatchedRun) -> dict[str, list[Any]]:
 
 def _arms(run: WatchedRun, header: Header) -> dict[str, list[Any]]:
     state, spent = run.state, run.calls.spent
-    tried = state.seen_pulls - state.failed  # failed pulls gave no reward, so they do not make an interval shorter
     if spent is None and header.costs is not None:
         spent = np.multiply(header.costs, state.seen_pulls)
-    seen = _estimates("seen_", header, state.means, tried, run.seen_intervals) | {
+    seen = _estimates("seen_", header, state.means, seen_intervals(state, header)) | {
         "seen_pulls": state.seen_pulls.tolist(),
         "failed": state.failed.tolist(),
         "spent": [None] * header.n if spent is None else _reals(spent),
@@ -211,7 +211,7 @@ def _arms(run: WatchedRun, header: Header) -> dict[str, list[Any]]:
     if run.replay is not None:
         columns = run.replay.columns()
         return seen | {
-            **_estimates("", header, columns.means, columns.pulls, run.known_intervals),
+            **_estimates("", header, columns.means, known_intervals(columns, state, header)),
             "pulls": columns.pulls.tolist(),
             "verdict": columns.verdicts.tolist(),
             "round": columns.rounds.tolist(),
@@ -224,15 +224,11 @@ def _arms(run: WatchedRun, header: Header) -> dict[str, list[Any]]:
     return seen | unknown | {"verdict": verdicts.tolist()}
 
 
-def _estimates(
-    prefix: str, header: Header, means: Reals, pulls: Ints, intervals: IntervalColumns
-) -> dict[str, list[Any]]:
+def _estimates(prefix: str, header: Header, means: Reals, ends: tuple[Reals, Reals]) -> dict[str, list[Any]]:
     """Means and the ends of their intervals, in the user's unit."""
-    unit = header.unit
-    ends = intervals.update(means, pulls, header.pull_limit) if unit.bounded else (np.full(header.n, np.nan),) * 2
-    low, high = ends if unit.direction == "maximize" else reversed(ends)
-    columns = {"mean": means, "low": low, "high": high}
-    return {f"{prefix}{name}": _reals(unit.shown(column)) for name, column in columns.items()}
+    low, high = shown_ends(ends, header.unit)
+    columns = {"mean": header.unit.shown(means), "low": low, "high": high}
+    return {f"{prefix}{name}": _reals(column) for name, column in columns.items()}
 
 
 def _reals(values: Reals) -> list[float | None]:
@@ -246,13 +242,14 @@ def _answer(run: WatchedRun) -> Sections:
     """The answer, or the best that is known so far."""
     complete = run.state.top is not None
     if run.state.pulls == 0:
-        return {"complete": complete, "top": run.state.top or [], "sure": None, "warnings": []}
+        return {"complete": complete, "top": run.state.top or [], "sure": None, "warnings": [], "standings": []}
     result = run.result()
     return {
         "complete": complete,
         "top": result.top_indices,
         "sure": result.sure if complete else None,
         "warnings": [printable(line, markup=False) for line in result.warnings] if complete else [],
+        "standings": [[row.places, row.thin] for row in result.standings],
     }
 
 

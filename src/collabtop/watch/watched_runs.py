@@ -19,7 +19,6 @@ from collabtop.runs.replay import Replay
 from collabtop.runs.result import Result, printable
 from collabtop.watch.baselines import Baseline, Order, baseline_of, order_of
 from collabtop.watch.call_statistics import CallStatistics
-from collabtop.watch.intervals import IntervalColumns
 from collabtop.watch.log_follower import LogFollower
 from collabtop.watch.pull_history import PullHistory
 
@@ -48,7 +47,6 @@ class WatchedRun:
         """Must be held to read or write the fields below."""
         self.state = LogState()
         self.calls = CallStatistics()
-        self.seen_intervals, self.known_intervals = IntervalColumns(), IntervalColumns()
         self.error: str | None = None
         """Why the log cannot be read, if it cannot."""
         self.baseline: Baseline | None = None

@@ -67,7 +67,7 @@ class Patients:
         return int(self.outcomes[rng.integers(len(self.outcomes))])
 
     def logged(self, treatments=2):
-        return ct.LoggedArms([self.outcomes.tolist()] * treatments)
+        return ct.LoggedArms([self.outcomes.tolist()] * treatments, replace=True)
 
 
 # -- the coordinator knows the seed
@@ -237,11 +237,11 @@ def test_a_second_run_with_one_pull_more_does_not_reveal_that_pull(min_batch):
     "arms",
     [
         ct.DatasetArms([1, 2], list(range(20)), lambda treatment, patient: 0.5, replace=False),
-        ct.LoggedArms([[0, 1], [1, 0]], replay=True, dealt_to=1),
+        ct.LoggedArms([[0, 1], [1, 0]]),
         ct.FunctionArms([1, 2], lambda treatment, rng: 0.5, paired=True),
         ct.FunctionArms([1, 2], ct.replicates(lambda treatment, replicate: 0.5)),
     ],
-    ids=["examples without replacement", "replayed rewards", "paired pulls", "numbered replicates"],
+    ids=["examples without replacement", "logged rewards", "paired pulls", "numbered replicates"],
 )
 def test_arms_whose_pulls_are_not_independent_are_rejected(arms, certs):
     """The mean of 20 pulls, and that of 21 pulls in the same order, reveal the 21st: in two runs or for two arms."""

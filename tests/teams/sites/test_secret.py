@@ -50,7 +50,11 @@ def test_a_run_can_be_repeated_with_the_same_secrets_only(certs):
 
 @pytest.mark.parametrize(
     "arms",
-    [ARMS, ct.FunctionArms(list(range(30)), lambda arm, rng: rng.random()), ct.LoggedArms([[0, 1, 1, 0]] * 30)],
+    [
+        ARMS,
+        ct.FunctionArms(list(range(30)), lambda arm, rng: rng.random()),
+        ct.LoggedArms([[0, 1, 1, 0]] * 30, replace=True),
+    ],
     ids=["simulated", "function", "logged"],
 )
 def test_a_journal_keeps_its_secret_so_a_resumed_site_draws_the_same(tmp_path, arms):

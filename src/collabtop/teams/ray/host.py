@@ -123,12 +123,12 @@ class AgentHost:
             member.halt()
 
     def totals(self) -> tuple[bytes, bytes]:
-        """Pulls and sums of each arm over all agents of this host."""
-        pulls, sums = np.zeros(self._setup.problem.n, np.int64), np.zeros(self._setup.problem.n)
+        """Pulls of each arm over all agents of this host; and the sums, then the sums of squares."""
+        pulls, sums = np.zeros(self._setup.problem.n, np.int64), np.zeros((2, self._setup.problem.n))
         for agent in sorted(self._members):
-            for arms, times, batch_sums in self._members[agent][1].batches:
+            for arms, times, *batch_sums in self._members[agent][1].batches:
                 pulls[arms] += times
-                sums[arms] += batch_sums
+                sums[:, arms] += batch_sums
         return pulls.astype("<i8").tobytes(), sums.astype("<f8").tobytes()
 
     def close(self) -> None:

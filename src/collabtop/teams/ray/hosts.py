@@ -139,7 +139,7 @@ class HostPool:
         self._halted = True  # the hosts are called by the thread that waits for them
 
     def totals(self) -> list[tuple[bytes, bytes]] | None:
-        """Pulls and sums of each arm, host by host; None if a host is lost."""
+        """Pulls, sums and sums of squares of each arm, host by host; None if a host is lost."""
         calls = [host.actor.totals.remote() for host in self._hosts]
         try:
             totals: list[tuple[bytes, bytes]] = self._ray.get(calls, timeout=self._timeouts.silence)

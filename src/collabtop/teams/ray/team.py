@@ -157,7 +157,10 @@ class RayTeam(Team):
         if totals is None:
             return None
         arms = np.arange(self._n)
-        return [(arms, np.frombuffer(pulls, "<i8"), np.frombuffer(sums, "<f8")) for pulls, sums in totals]
+        return [
+            (arms, np.frombuffer(pulls, "<i8"), *np.frombuffer(sums, "<f8").reshape(2, self._n))
+            for pulls, sums in totals
+        ]
 
     def whereabouts(self) -> list[tuple[str, int, list[int]]]:
         """Node, process and agents of each host, during a run."""

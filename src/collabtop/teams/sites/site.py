@@ -168,7 +168,7 @@ def _checked_arms(arms: Arms, min_batch: int) -> Arms:
     if min_batch > 1 and not arms.independent:
         raise InputError(
             "the arms use their examples in a common order, so means over all of them and over all but one reveal a "
-            "single reward: draw independently (replace=True, replay=False, paired=False, a function with rng) or use "
+            "single reward: draw independently (replace=True, paired=False, a function with rng) or use "
             "min_batch=1",
             argument="arms",
         )

@@ -5,6 +5,7 @@ import { border, signOf } from "./standing.js";
 import { dateTime, duration, mean, money, range, whole } from "./format.js";
 
 const FEW = 8; // candidates of the answer that are shown before the rest is asked for
+const EVIDENCE = new Map([[undefined, "–"], [null, "unknown"], [true, "thin"], [false, ""]]);
 let showsAll = false;
 
 export function drawAnswer(state, rows, open) {
@@ -19,7 +20,7 @@ export function drawAnswer(state, rows, open) {
   fill("answer-table", shown.map((row) => {
     const button = make("button", "label-button", clamped(row.label));
     button.addEventListener("click", () => open(row.arm));
-    return { cells: [whole(row.place), button, mean(row.mean), range(row.low, row.high), whole(row.pulls)], header: 1 };
+    return { cells: [row.places, button, mean(row.mean), range(row.low, row.high), whole(row.pulls), EVIDENCE.get(row.thin)], header: 1 };
   }));
   const more = $("answer-more");
   more.hidden = top.length <= FEW;

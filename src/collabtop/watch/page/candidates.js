@@ -7,7 +7,7 @@ import { VERDICT_TEXT, mean, money, range, whole } from "./format.js";
 import { WindowedTable } from "./table.js";
 
 const COLUMNS = [
-  { key: "place", title: "place", width: 3.2, number: true, text: (row) => whole(row.place) },
+  { key: "place", title: "place", width: 3.2, number: true, text: (row) => row.places },
   { key: "label", title: "candidate", text: (row) => row.label },
   { key: "mean", title: "mean", width: 4.6, number: true, text: (row) => mean(row.mean) + (row.fromLog && row.mean !== null ? "°" : "") },
   { key: "interval", title: "95% interval", width: 9.4, text: (row) => range(row.low, row.high), value: (row) => (row.high === null ? null : row.low - row.high) },

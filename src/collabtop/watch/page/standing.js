@@ -28,7 +28,11 @@ export function standing(state, source) {
   }
   const sign = signOf(head), value = (row) => (row.mean === null ? -Infinity : sign * row.mean), rank = (row) => final.get(row.arm) ?? Infinity;
   rows.sort((a, b) => (rank(a) === rank(b) ? 0 : rank(a) - rank(b)) || order[a.verdict] - order[b.verdict] || (value(a) === value(b) ? 0 : value(b) - value(a)) || a.arm - b.arm);
-  rows.forEach((row, index) => { row.place = index + 1; });
+  // Places are those that the evidence leaves open; candidates outside the answer have the order of the table.
+  rows.forEach((row, index) => {
+    row.place = index + 1;
+    [row.places, row.thin] = (answer && answer.standings[final.get(row.arm)]) || [String(row.place), undefined];
+  });
   return rows;
 }
 
