@@ -179,6 +179,12 @@ def test_when_time_runs_out_the_row_says_so():
     assert row.note == "not found in the time given"
 
 
+def test_a_search_that_is_cut_off_says_how_long_to_try():
+    (row,) = ct.plan(5_000, 1, 4, gap=0.05, algorithms=["kzz"], seconds=0.05, jobs=1).rows
+    assert row.horizon is None
+    assert row.note.startswith("not found in the time given; try ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

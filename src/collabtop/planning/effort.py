@@ -32,7 +32,7 @@ class Effort:
 
     def __init__(self, *, runs: int, seconds: float, seed: int, jobs: int | None, progress: bool) -> None:
         self.runs, self.seed = runs, seed
-        self._threads, self._seconds, self._shown = process_count(jobs), seconds, progress
+        self._threads, self.seconds, self._shown = process_count(jobs), seconds, progress
         self._parts = self._left = 0
 
     @contextmanager
@@ -50,7 +50,7 @@ class Effort:
 
     def turn_to(self, title: str) -> None:
         """Start the next algorithm's share of the time."""
-        left = [began + self._seconds - now for began, now in zip(self._began, self._clock(), strict=True)]
+        left = [began + self.seconds - now for began, now in zip(self._began, self._clock(), strict=True)]
         self._turn_ends = [now + max(0.0, part) / self._left for now, part in zip(self._clock(), left, strict=True)]
         self._bar.update(self._task, description=title, completed=self._parts - self._left)
         self._left -= 1
@@ -101,7 +101,7 @@ class Effort:
         point = Point("arms", algorithm, problem.m, problem.agents, problem.horizon, runs, self.seed)
         stop_at_once = self._ends_after(self._turn_ends)
         for run in range(first, first + runs):
-            stop = stop_at_once if run > first else self._ends_after([end + self._seconds for end in self._turn_ends])
+            stop = stop_at_once if run > first else self._ends_after([end + self.seconds for end in self._turn_ends])
             try:
                 yield identify(
                     arms,

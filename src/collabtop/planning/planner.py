@@ -28,7 +28,7 @@ from collabtop.runs.result import plain_text
 from collabtop.validation import real_number, whole_number, wrong_value
 
 _MOST_HORIZON = 10**15
-_FEW_ARMS = 1_000
+_FEW_ARMS, _MANY_ARMS = 1_000, 100_000
 
 
 class PlanRow(msgspec.Struct, frozen=True):
@@ -232,7 +232,8 @@ def plan(
         simulate: False gives the bounds only.
         runs: the most simulated runs per algorithm and error; fewer are made once the error is known to about 20%.
         seconds: about how long to simulate in total, shared equally by the algorithms. If omitted, 1 for up to 10,000
-            arms and 10 for a million. With less time, intervals are wider; a horizon that was not found has a note.
+            arms and 10 for a million. With less time, intervals are wider; a horizon that was not found has a note,
+            which is usual for 10,000 arms and more unless `seconds` is larger.
         seed: the same seed gives the same plan, unless time runs out.
         jobs: number of threads; as many as there are cores if omitted.
         progress: show a progress bar.
@@ -338,15 +339,16 @@ def _bound_horizon(algorithm: Algorithm, arms: SimulatedArms, problem: Problem, 
         return bound is not None and bound <= error
 
     low = 0
-    high = max(algorithm.smallest_horizon(problem), int(complexity(arms, problem.m) / problem.agents))
+    high = max(algorithm.smallest_horizon(problem), int(4 * complexity(arms, problem.m) / problem.agents))
     if algorithm.error_bound(arms, problem.at_horizon(high)) is None:
         return None
     while not is_proved(high):
         low, high = high, 2 * high
         if high > _MOST_HORIZON:
             return None
-    # A bound for many arms takes a while to compute, and half a percent is precise enough.
-    precise = 1 if problem.n <= _FEW_ARMS else max(1, high // 200)
+    # A bound for many arms takes a while to compute, and a percent or a few are precise enough.
+    steps = high if problem.n <= _FEW_ARMS else 200 if problem.n <= _MANY_ARMS else 20
+    precise = max(1, high // steps)
     index = bisect_left(range(low + precise, high, precise), True, key=is_proved)
     return min(high, low + precise * (index + 1))
 

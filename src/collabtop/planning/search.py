@@ -23,6 +23,7 @@ _WINDOW = 2.2  # the curves of the fit describe the error within this factor of 
 _PRECISE = 0.18  # standard deviation of the logarithm of the error at the crossing
 _CAUTION = 1.0  # standard deviations by which the planned horizon lies above the estimate
 _STOPPING_RUNS = 20
+_ENOUGH_WRONG = 10  # about so many wrong answers at the target show roughly where the crossing is
 _COST_RUNS, _COSTS_KNOWN = (2, 10), 0.02
 _SMALLEST = "the smallest horizon that works"
 _LATE = "not found in the time given"
@@ -163,6 +164,8 @@ def find_horizons(
     for target in sorted(targets, reverse=True):
         results[target] = _result(curve, target, curve.locate(start, target))
         start = results[target].horizon or start
+    if curve.late:
+        results = {target: _with_advice(result, target, curve, effort) for target, result in results.items()}
     return {target: msgspec.structs.replace(result, runs=curve.runs, **costs) for target, result in results.items()}
 
 
@@ -176,6 +179,14 @@ def _result(curve: ErrorCurve, target: float, fit: Crossing | NotReached) -> Sea
     return SearchResult(
         horizon, max(curve.least, math.floor(fit.low)), max(curve.least, math.ceil(fit.high)), note=note
     )
+
+
+def _with_advice(result: SearchResult, target: float, curve: ErrorCurve, effort: Effort) -> SearchResult:
+    """The result of a search that ran out of time, with about how long the whole plan has to take to find it."""
+    if result.horizon is not None or not curve.runs:
+        return result
+    needed = max(1.0, effort.seconds * max(2.0, _ENOUGH_WRONG / target / curve.runs))
+    return msgspec.structs.replace(result, note=f"{_LATE}; try {float(f'{needed:.1g}'):,.0f} seconds")
 
 
 def _costs(algorithm: Algorithm, arms: SimulatedArms, problem: Problem, effort: Effort) -> dict[str, float]:

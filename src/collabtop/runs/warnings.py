@@ -144,8 +144,8 @@ def horizon_warnings(
 def _is_doubtful(estimates: Estimates, pair: Border, problem: Problem, seen: Seen | None) -> bool:
     """Whether the answer is more likely wrong than right, or the order of two arms is a coin toss.
 
-    Measured by benchmarks/planning.py: less than 10% false alarms where the error is at most .1, and less than 10%
-    misses where it is at least .5.
+    Over the 12 instances of benchmarks/planning.py, it has less than 10% false alarms where the error is at most .1,
+    and less than 10% misses where it is at least .5; both limits were chosen on such instances.
     """
     if estimates.history:  # the means of paired arms vary together: only their differences tell
         return pair.clear_by < _LEAST_PAIRED

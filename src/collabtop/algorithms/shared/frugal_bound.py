@@ -96,8 +96,7 @@ def error_terms(values: Reals, problem: Problem, plan: FrugalPlan, risk: float) 
     local = []
     for pulls, keep in zip(plan.local_pulls, plan.local_sizes[1:], strict=True):
         room = keep - most + 1  # a best arm is dropped only if so many others in its hand beat it
-        choices = {1, (room + 1) // 2}
-        local.append(min(_stage(instance, pulls, room, count, problem, hand) for count in choices))
+        local.append(_stage(instance, pulls, room, problem, hand))
     return ErrorTerms(deal, tuple(local), tuple(shared))
 
 
@@ -199,25 +198,29 @@ class _Instance(NamedTuple):
         return np.exp(-pulls * (self.best**2 - border**2)), np.exp(-pulls * self.others**2)
 
 
-def _stage(instance: _Instance, pulls: int, room: int, count: int, problem: Problem, hand: int) -> float:
-    """The probability that a local stage drops a best arm, with the best choice of g.
+def _stage(instance: _Instance, pulls: int, room: int, problem: Problem, hand: int) -> float:
+    """The probability that a local stage drops a best arm, with the best choice of g and of two counts.
 
-    Either a hand holds more than room - `count` of the g nearest others, a hypergeometric tail that grows with g; or
-    at least `count` of the rest of the hand beat a best arm, which is less likely the larger g is.
+    Either a hand holds more than room - count of the g nearest others, a hypergeometric tail that grows with g; or at
+    least count of the rest of the hand beat a best arm, which is less likely the larger g is.
     """
     best, others = instance.pairs(pulls)
     beyond = np.append(np.cumsum(others[::-1])[::-1], 0.0)  # [g]: all but the g nearest
-    together = float(best.sum()) * (hand - 1) / (problem.n - 1) / count
     hands = min(problem.m, problem.agents)  # that can hold a best arm
 
-    def crowded(g: int) -> float:
-        return hands * hypergeometric_tail(problem.n, g, hand, room - count)
+    def with_count(count: int) -> float:
+        together = float(best.sum()) * (hand - 1) / (problem.n - 1) / count
 
-    low, high = min(room - count, len(others)), len(others)  # the best g is about where the two terms are equal
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if crowded(middle) < together * beyond[middle] else (low, middle)
-    return min(crowded(g) + together * float(beyond[g]) for g in (low, high))
+        def crowded(g: int) -> float:
+            return hands * hypergeometric_tail(problem.n, g, hand, room - count)
+
+        low, high = min(room - count, len(others)), len(others)  # the best g is about where the two terms are equal
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if crowded(middle) < together * beyond[middle] else (low, middle)
+        return min(crowded(g) + together * float(beyond[g]) for g in (low, high))
+
+    return min(with_count(count) for count in {1, (room + 1) // 2})
 
 
 def _shared_terms(instance: _Instance, sizes: Sequence[int], totals: Sequence[float]) -> list[float]:
