@@ -1,83 +1,55 @@
-"""How far one lying site can change the answer, for each algorithm that can be used with sites.
+"""How far one liar among ten agents can change the answer, for each lie of a small zoo and each algorithm.
 
-    python benchmarks/lying_site.py [--runs 1000]
+    python benchmarks/lying_site.py [--runs 300]
 
-600 arms have means spread evenly over 0.1 to 0.9. 10 sites look for the best 8 with a horizon of 40 pulls per arm, and
-site 0 lies. It either promotes one arm, by reporting 1 for the arm with mean 0.3 and honest rewards otherwise, or it
-inverts all rewards, by reporting 1 - r instead of r. The table shows the value of the promoted arm, honest and promoted
-(means over the runs in which it had a value), the share of runs in which it was among the best 8, and how many of the
-best 8 were found, honest and inverted.
+40 arms have means spread evenly over 0.2 to 0.8, and 10 agents look for the best 4. Agent 0 lies. The table shows the
+share of runs with a wrong answer, and for robust-top how often the liar was named. The horizon of frugal-top is one at
+which its error is about .01 if all agents are honest; robust-top is shown at 1, 2 and 3.5 times that horizon.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-
-import numpy as np
+import sys
+from pathlib import Path
 
 import collabtop as ct
-from collabtop.arms import Arms, Draws
-from collabtop.arms.base import Ints, Reals
 
-N, M, SITES, HORIZON = 600, 8, 10, 24_000
-MEANS = np.random.default_rng(1).permutation(np.linspace(0.1, 0.9, N))
-BEST = set(np.argsort(-MEANS)[:M].tolist())
-PROMOTED = int(np.argmin(np.abs(MEANS - 0.3)))
-ALGORITHMS = ["frugal-top-noniid", "collab-top-noniid", "uniform", "frugal-top", "collab-top-iid"]
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.support.liars import LIES, Lie, LyingArms, M, is_right
 
-Lie = Callable[[Ints, Ints, Reals], Reals]
+AGENTS, HORIZON = 10, 4_500
+RIVALS = ["frugal-top", "confident-top", "kzz", "frugal-top-noniid"]
+FACTORS = [1.0, 2.0, 3.5]
 
 
-class OneLies(Arms):
-    """The arms of all sites; the first site lies."""
-
-    def __init__(self, lie: Lie) -> None:
-        super().__init__(N)
-        self._honest, self._lie = ct.BernoulliArms(MEANS), lie
-
-    def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
-        """The sums that a site reports."""
-        sums = self._honest.pull(arms, times, draws)
-        return self._lie(arms, times, sums) if draws.agent == 0 else sums
-
-
-def honest(arms: Ints, times: Ints, sums: Reals) -> Reals:
-    return sums
-
-
-def promote(arms: Ints, times: Ints, sums: Reals) -> Reals:
-    return np.where(arms == PROMOTED, times, sums).astype(np.float64)
-
-
-def invert(arms: Ints, times: Ints, sums: Reals) -> Reals:
-    return times - sums
-
-
-def measure(lie: Lie, algorithm: str, runs: int) -> tuple[float, float, float]:
-    """The promoted arm's mean value (NaN if it had none), how often it won, and how many of the best were found."""
-    arms, values, wins, right = OneLies(lie), [], 0, 0
+def measure(lie: Lie, algorithm: str, horizon: int, runs: int) -> tuple[float, float, float]:
+    """The share of wrong answers and of runs that name the liar, and the mean words."""
+    wrong, named, words = 0, 0, 0
+    limit = {"confidence": 0.95, "max_horizon": horizon} if algorithm == "confident-top" else {"horizon": horizon}
     for seed in range(runs):
-        result = ct.identify(arms, M, agents=SITES, horizon=HORIZON, algorithm=algorithm, seed=seed)
-        mean = result.estimates[PROMOTED].mean
-        values += [] if mean is None else [mean]
-        wins += PROMOTED in result.top_indices
-        right += len(BEST.intersection(result.top_indices))
-    return float(np.mean(values)) if values else np.nan, wins / runs, right / runs
+        result = ct.identify(LyingArms(lie), M, agents=AGENTS, algorithm=algorithm, seed=seed, **limit)  # type: ignore[arg-type]
+        wrong += not is_right(result)
+        named += 0 in result.suspects
+        words += result.words
+    return wrong / runs, named / runs, words / runs
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=1_000)
+    parser.add_argument("--runs", type=int, default=300)
     runs = parser.parse_args().runs
-    print("| algorithm | value of the arm, honest | promoted | it wins | found of the best 8, honest | inverted |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for algorithm in ALGORITHMS:
-        true, _, before = measure(honest, algorithm, runs)
-        value, wins, _ = measure(promote, algorithm, runs)
-        _, _, after = measure(invert, algorithm, runs)
-        values = " | ".join("-" if np.isnan(mean) else f"{mean:.3f}" for mean in (true, value))
-        print(f"| `{algorithm}` | {values} | {wins:.1%} | {before:.2f} | {after:.2f} |", flush=True)
+    print(f"| algorithm | horizon | words | {' | '.join(LIES)} |")
+    print("| --- | --- | --- |" + " --- |" * len(LIES))
+    settings = [(algorithm, HORIZON) for algorithm in RIVALS]
+    settings += [("robust-top", round(factor * HORIZON)) for factor in FACTORS]
+    for algorithm, horizon in settings:
+        cells, words = [], 0.0
+        for name, lie in LIES.items():
+            wrong, named, mean_words = measure(lie, algorithm, horizon, runs)
+            words = mean_words if name == "honest" else words
+            cells.append(f"{wrong:.3f}" + (f" (named {named:.0%})" if named else ""))
+        print(f"| `{algorithm}` | {horizon:,} | {words:,.0f} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

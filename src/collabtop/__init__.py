@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collabtop.algorithms.registry import available_algorithms as available_algorithms
     from collabtop.algorithms.registry import make_algorithm as make_algorithm
     from collabtop.algorithms.registry import register_algorithm as register_algorithm
+    from collabtop.algorithms.robust_top import RobustTop as RobustTop
     from collabtop.algorithms.sar import SAR as SAR
     from collabtop.algorithms.sequential_halving import SequentialHalving as SequentialHalving
     from collabtop.algorithms.shared.frugal_bound import frugal_error_bound as frugal_error_bound
@@ -148,6 +149,7 @@ _MODULE_OF = {
     "Result": "runs.result",
     "RetryLater": "arms.rate",
     "Reward": "arms.reward",
+    "RobustTop": "algorithms.robust_top",
     "Run": "runs.handle",
     "SAR": "algorithms.sar",
     "Scoreboard": "coordination.scoreboard",

@@ -126,6 +126,15 @@ def divergence(p: Reals, q: Reals) -> Reals:
     return np.asarray(heads + tails, np.float64)
 
 
+def trimmed_mean(values: Reals, trim: int) -> Reals:
+    """The mean over the first axis, without the `trim` smallest and the `trim` largest values.
+
+    >>> trimmed_mean(np.array([[0.5, 0.0], [0.6, 1.0], [0.7, 0.2]]), 1)
+    array([0.6, 0.2])
+    """
+    return np.asarray(np.sort(values, axis=0)[trim : len(values) - trim].mean(axis=0), np.float64)
+
+
 def bounds(means: Reals, pulls: Reals, evidence: float) -> tuple[Reals, Reals]:
     """The smallest and largest true means q with pulls * kl(mean, q) <= evidence.
 

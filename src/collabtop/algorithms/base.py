@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from collabtop.arms import SimulatedArms
 from collabtop.arms.draws import coordinator_rng
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import ProtocolError, SettingError
@@ -121,6 +122,10 @@ class Algorithm(ABC):
     def error_bound(self, means: ArrayLike, problem: Problem) -> float | None:
         """The proven bound on the probability of a wrong answer at `problem.horizon`; None if no bound is proved."""
         return None
+
+    def values(self, arms: SimulatedArms) -> Reals:
+        """What it takes as the value of each arm: the average of its means over the agents."""
+        return arms.values
 
     def check(self, problem: Problem) -> None:  # noqa: B027  (most algorithms take all problems)
         """Raise `SettingError` if the algorithm does not support this number of arms or agents, or this m."""

@@ -8,9 +8,10 @@ from collabtop.algorithms.frugal_top import FrugalTop
 from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID
 from collabtop.algorithms.paired_top import PairedTop
 from collabtop.algorithms.registry import algorithms_where, make_algorithm
+from collabtop.algorithms.robust_top import RobustTop
 from collabtop.arms import Arms
 from collabtop.errors import InputError, SettingError
-from collabtop.validation import wrong_value
+from collabtop.validation import whole_number, wrong_value
 
 
 def choose(
@@ -20,9 +21,12 @@ def choose(
     confidence: float | None,
     tolerance: float,
     *,
+    robust: int = 0,
     messages_are_free: bool = False,
 ) -> tuple[Algorithm, str]:
     """The algorithm to run, and the reason for it."""
+    if robust:
+        return _robust(robust, algorithm, confidence)
     if isinstance(algorithm, Algorithm):
         if options:
             raise InputError(
@@ -53,6 +57,21 @@ def choose(
             )
         options = {"confidence": confidence, "tolerance": tolerance, **options}
     return make_algorithm(algorithm, **options), "requested"
+
+
+def _robust(liars: int, algorithm: str | Algorithm, confidence: float | None) -> tuple[Algorithm, str]:
+    """The algorithm for agents of which some may lie."""
+    whole_number("robust", liars, least=0)
+    if confidence is not None:
+        raise InputError(
+            "robust= only applies with horizon= or budget=: no confidence holds if agents lie", argument="robust"
+        )
+    if algorithm not in ("auto", RobustTop.name):
+        raise InputError(
+            f"robust= only applies with algorithm='auto' or {RobustTop.name!r}, but algorithm is {algorithm!r}",
+            argument="robust",
+        )
+    return RobustTop(liars=liars), f"up to {liars} of the agents may lie, so extreme means are left out"
 
 
 def _automatic(

@@ -69,9 +69,11 @@ class FrugalTopNonIID(Algorithm):
 
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """All agents pull all open arms; average, and keep the arms nearest to the border."""
-        plan = noniid_plan(problem)
+        self._run(AllAgents(coordinator), coordinator, problem, rng)
+
+    def _run(self, agents: AllAgents, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
+        plan, board = noniid_plan(problem), coordinator.scoreboard
         sizes, pulls = [*plan.sizes, 0], new_pulls(plan.pulls)
-        agents, board = AllAgents(coordinator), coordinator.scoreboard
         r, live = 0, np.arange(problem.n)  # I_0
         survived: Flags | None = None  # all arms are open at first, which every agent knows
         while len(live):

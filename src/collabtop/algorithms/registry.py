@@ -18,6 +18,7 @@ from collabtop.algorithms.kl_lucb import KLLUCB
 from collabtop.algorithms.kzz import KZZ
 from collabtop.algorithms.nsar import NSAR
 from collabtop.algorithms.paired_top import PairedTop
+from collabtop.algorithms.robust_top import RobustTop
 from collabtop.algorithms.sar import SAR
 from collabtop.algorithms.sequential_halving import SequentialHalving
 from collabtop.algorithms.tzz import TZZ
@@ -27,6 +28,7 @@ from collabtop.errors import InputError, UnknownAlgorithmError
 _catalogue: dict[str, Callable[..., Algorithm]] = {
     "frugal-top": FrugalTop,
     "frugal-top-noniid": FrugalTopNonIID,
+    "robust-top": RobustTop,
     "paired-top": PairedTop,
     "confident-top": ConfidentTop,
     "confident-top-noniid": ConfidentTopNonIID,

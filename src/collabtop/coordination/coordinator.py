@@ -33,6 +33,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """Pulls that each agent has reported ..."""
     agent_pulls_in_round: tuple[int, ...] = ()
     """... and those of the current round."""
+    suspects: tuple[int, ...] = ()
+    """Agents whose answers do not fit those of the others."""
 
 
 @final
@@ -63,6 +65,8 @@ class Coordinator:
         """The numbers that every agent knows."""
         self.lost: frozenset[int] = frozenset()
         """Agents that are lost for good."""
+        self.suspects: frozenset[int] = frozenset()
+        """Agents whose answers do not fit those of the others, if all see the same arms; the algorithm writes it."""
         problem = setup.problem
         self.scoreboard = Scoreboard(problem.n, problem.population, bounded=problem.bounded, paired=problem.paired)
         """What was learnt about each arm; the algorithm writes it."""
@@ -153,6 +157,7 @@ class Coordinator:
             lost=tuple(sorted(self.lost)),
             agent_pulls=tuple(self.meter.agent_pulls),
             agent_pulls_in_round=tuple(self.meter.agent_pulls_in_round),
+            suspects=tuple(sorted(self.suspects)),
         )
 
     def halt(self) -> None:

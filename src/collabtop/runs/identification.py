@@ -38,6 +38,7 @@ def identify(
     policy: PullPolicy | None = None,
     workers: int | None = None,
     rate: RateLimit | None = None,
+    robust: int = 0,
     algorithm: str | Algorithm = "auto",
     options: dict[str, Any] | None = None,
     seed: int | None = None,
@@ -80,6 +81,8 @@ def identify(
         workers: how many pulls run at once, over all agents; by default one per agent on the teams that run agents in
             parallel. On a Ray cluster, the hosts share them.
         rate: how many calls may begin per second, over all workers; or a `Rate`, such as tokens per minute; or several.
+        robust: how many of the agents may lie: the answer then rests on trimmed means, and `result.suspects` lists
+            agents whose answers do not fit those of the others (`RobustTop`).
         algorithm: a name (`available_algorithms()`), an algorithm object, or `"auto"`: the best for these arms.
         options: options of an algorithm passed by name.
         seed: the same seed gives the same run on every team; by default one is drawn, and reported in the result.
@@ -129,6 +132,7 @@ def identify(
         direction=direction,
         bounds=bounds,
         policy=policy,
+        robust=robust,
         algorithm=algorithm,
         options=options,
         seed=seed,

@@ -94,6 +94,8 @@ class Result:
         """Words and bits by kind of message, direction and round."""
         self.lost = outcome.lost
         """Agents that were lost for good, if the run continued without them."""
+        self.suspects = list(outcome.suspects) if header.iid and header.bounds is not None else []
+        """Agents whose answers do not fit those of the others (`robust=`, and arms that are the same for all)."""
         self.failures = dict(failures)
         """Pulls that failed for good, by candidate: each counts as the worst reward, or is skipped (`PullPolicy`)."""
         self.totals = totals or Totals()
@@ -149,6 +151,8 @@ class Result:
             seen=self._seen,
             complete=self.complete,
         )
+        if self.suspects:
+            lines = (self._suspects_warning(), *lines)
         if self.lost:
             lines = (self._loss_warning(), *lines)
         if not self.complete:
@@ -185,6 +189,10 @@ class Result:
         """The accepted candidates, best first: places, intervals, pulls, and which were accepted on thin evidence."""
         comparisons, confident = Comparisons(self.estimates, self._problem, self._seen), self.sure is not None
         return standings(self.estimates, self.top_indices, *self.intervals, comparisons, confident=confident)
+
+    def _suspects_warning(self) -> str:
+        numbers = ", ".join(map(str, self.suspects))
+        return f"the answers of agent {numbers} do not fit those of the others, though all see the same arms"
 
     def _loss_warning(self) -> str:
         numbers = ", ".join(map(str, self.lost))
@@ -289,6 +297,7 @@ class Result:
             "sure": self.sure,
             "open": self.open,
             "complete": self.complete,
+            "suspects": self.suspects,
             "top": self.top,
             "top_indices": self.top_indices,
             "time": self.time,

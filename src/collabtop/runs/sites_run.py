@@ -45,6 +45,8 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     confidence: float | None = None
     tolerance: float = 0.0
     max_horizon: int | None = None
+    robust: int = 0
+    """How many of the agents may lie."""
     algorithm: str = "auto"
     options: dict[str, Any] = {}
     seed: int | None = None
@@ -142,5 +144,7 @@ def coordinate(
         on_event=on_event,
         progress=progress,
         watch=watch,
-        **settings.chosen("horizon", "confidence", "tolerance", "max_horizon", "algorithm", "options", "seed"),
+        **settings.chosen(
+            "horizon", "confidence", "tolerance", "max_horizon", "robust", "algorithm", "options", "seed"
+        ),
     )

@@ -82,6 +82,7 @@ def make_spec(
     direction: Direction = "maximize",
     bounds: Bounds = (0.0, 1.0),
     policy: PullPolicy | None = None,
+    robust: int = 0,
     algorithm: str | Algorithm = "auto",
     options: dict[str, Any] | None = None,
     seed: int | None = None,
@@ -99,7 +100,13 @@ def make_spec(
         agents = arms.agents or 1  # which then pools all that it sees
     tolerance = _internal_tolerance(tolerance, arms.unit)
     chosen, why = choose(
-        algorithm, options or {}, arms, confidence, tolerance, messages_are_free=team.messages_are_free
+        algorithm,
+        options or {},
+        arms,
+        confidence,
+        tolerance,
+        robust=robust,
+        messages_are_free=team.messages_are_free,
     )
     seed = secrets.randbits(63) if seed is None else whole_number("seed", seed, least=0, most=2**64 - 1)
     costs = None

@@ -53,7 +53,7 @@ def check_run(algorithm: Algorithm, arms: SimulatedArms, m: int, agents: int, ho
     _check_rounds(result, case)
     _check_most(algorithm, result, case)
     if isinstance(arms, ConstantArms):
-        _check_right(result, arms.values, float(algorithm.options.get("tolerance", 0.0)), case)
+        _check_right(result, algorithm.values(arms), float(algorithm.options.get("tolerance", 0.0)), case)
     return result
 
 

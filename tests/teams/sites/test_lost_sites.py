@@ -110,6 +110,17 @@ def test_non_iid_values_are_averages_over_the_agents_that_remain(algorithm, kind
         assert sorted(result.top_indices) == sorted(np.argsort(-remaining)[:2].tolist())
 
 
+def test_robust_top_trims_the_means_of_the_agents_that_remain():
+    result = ct.identify(MIXED, 2, horizon=8_000, algorithm="robust-top", seed=1, team=Losing(PullOpen, 1, agents=(1,)))
+    remaining = np.median(MIXED.means[:, [0, 2, 3]], axis=1)
+    assert sorted(result.top_indices) == sorted(np.argsort(-remaining)[:2].tolist())
+
+
+def test_robust_top_stops_when_too_few_agents_remain():
+    with pytest.raises(ct.SiteError, match="2 agents are left, but at least 3 are needed if 1 may lie"):
+        ct.identify(MIXED, 2, horizon=8_000, robust=1, seed=1, team=Losing(PullOpen, 2, agents=(1, 2)))
+
+
 SURVIVORS = [name for name in ct.available_algorithms() if ct.make_algorithm(name).survives_loss]
 
 
@@ -169,7 +180,14 @@ class LastAgentLeaves(ct.LocalTeam):
         return replies
 
 
-LEAVES_AT = {"uniform": 1, "frugal-top": 2, "frugal-top-noniid": 3, "collab-top-iid": 3, "collab-top-noniid": 3}
+LEAVES_AT = {
+    "uniform": 1,
+    "frugal-top": 2,
+    "frugal-top-noniid": 3,
+    "robust-top": 3,
+    "collab-top-iid": 3,
+    "collab-top-noniid": 3,
+}
 """The batch at which the last site fails; in a local phase if there is one."""
 
 

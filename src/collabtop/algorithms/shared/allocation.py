@@ -1,5 +1,6 @@
 """How the pulls of a shared round are divided among the agents, and the sums of their rewards."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
@@ -9,6 +10,7 @@ import numpy as np
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import SiteError
 from collabtop.protocol.messages import CoarseMeans, Flags, Ints, Means, Message, Pull, PullOpen, Reals
+from collabtop.stats import bounds, trimmed_mean
 
 # The same shares are needed in every run of a study; those of more arms than this are not worth the memory.
 _CACHED_ARMS = 10_000
@@ -18,11 +20,15 @@ class AllAgents:
     """Pulls that every agent makes of every live arm, added up over the agents.
 
     An arm's value is the average over the agents that are still present: when an agent is lost, its earlier rewards
-    are subtracted again. Rewards are stored per agent only if the team can lose agents.
+    are subtracted again. With `trim`, it is the trimmed mean: the average without the `trim` smallest and the `trim`
+    largest of the agents' means. Rewards are stored per agent only if one of these needs them.
     """
 
-    def __init__(self, coordinator: Coordinator) -> None:
+    def __init__(self, coordinator: Coordinator, trim: int = 0) -> None:
         self._coordinator = coordinator
+        self._trim = trim
+        self._reported = np.zeros(coordinator.scoreboard.n if trim else 0)  # the trimmed sums so far
+        self._pulls_by_arm = np.zeros(coordinator.scoreboard.n if trim else 0)  # by each agent
         self._sums_by_agent: dict[int, Reals] = {}
         self._pulls_by_agent: Counter[int] = Counter()
         self._subtracted: frozenset[int] = coordinator.lost
@@ -67,14 +73,44 @@ class AllAgents:
             sums += local_means * times
             pulls += times
             self._pulls_by_agent[agent] += times
-            if coordinator.tolerates_loss:
+            if coordinator.tolerates_loss or self._trim:
                 self._sums_by_agent.setdefault(agent, np.zeros(coordinator.scoreboard.n))[live] += local_means * times
         for agent in coordinator.lost - self._subtracted:
             if agent in self._sums_by_agent:
                 sums -= self._sums_by_agent.pop(agent)[live]
                 pulls -= self._pulls_by_agent[agent]
         self._subtracted = coordinator.lost
-        return sums, pulls
+        return (self._trimmed(live, pulls), pulls) if self._trim else (sums, pulls)
+
+    def _trimmed(self, live: Ints, pulls: int) -> Reals:
+        """What to add to the sums so that they give the trimmed means of all pulls so far."""
+        if len(self._sums_by_agent) <= 2 * self._trim:
+            raise SiteError(
+                f"{len(self._sums_by_agent)} agents are left, but at least {2 * self._trim + 1} are needed if "
+                f"{self._trim} may lie"
+            )
+        agents = self._sums_by_agent.items()
+        means = np.array([sums[live] / self._pulls_by_agent[agent] for agent, sums in agents])
+        self._pulls_by_arm[live] = max(self._pulls_by_agent[agent] for agent, _ in agents)
+        total = int(self._coordinator.scoreboard.pulls(live)[0]) + pulls
+        before = self._reported[live]
+        self._reported[live] = trimmed_mean(means, self._trim) * total
+        return self._reported[live] - before
+
+    def inconsistent(self, false_alarm: float, rounds: int) -> frozenset[int]:
+        """The agents whose means do not fit those of the others, if at most `trim` agents lie.
+
+        All honest agents see the same arms, so with probability 1 - `false_alarm` the intervals of their means have a
+        point in common, for all arms and after any of the `rounds`. It lies in at least K - `trim` intervals: an agent
+        whose interval for some arm ends before that can be, or begins after it, is not honest.
+        """
+        agents, pulls = list(self._sums_by_agent), self._pulls_by_arm
+        evidence = math.log(2 * len(agents) * len(pulls) * rounds / false_alarm)
+        ends = [bounds(np.clip(self._sums_by_agent[agent] / pulls, 0.0, 1.0), pulls, evidence) for agent in agents]
+        low, high = np.array([low for low, _ in ends]), np.array([high for _, high in ends])
+        least, most = np.sort(low, axis=0)[-self._trim - 1], np.sort(high, axis=0)[self._trim]
+        wrong = ((low > most) | (high < least)).any(axis=1)
+        return frozenset(agent for agent, flagged in zip(agents, wrong, strict=True) if flagged)
 
 
 def pull_in_turn(coordinator: Coordinator, live: Ints, pulls: int, *, all_live: bool = False) -> tuple[Reals, int]:
