@@ -28,7 +28,7 @@ def measure(lie: Lie, algorithm: str, horizon: int, runs: int) -> tuple[float, f
     wrong, named, words = 0, 0, 0
     limit = {"confidence": 0.95, "max_horizon": horizon} if algorithm == "confident-top" else {"horizon": horizon}
     for seed in range(runs):
-        result = ct.identify(LyingArms(lie), M, agents=AGENTS, algorithm=algorithm, seed=seed, **limit)  # type: ignore[arg-type]
+        result = ct.identify(LyingArms(lie), M, agents=AGENTS, algorithm=algorithm, seed=seed, **limit)
         wrong += not is_right(result)
         named += 0 in result.suspects
         words += result.words

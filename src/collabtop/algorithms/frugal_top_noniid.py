@@ -63,7 +63,7 @@ class FrugalTopNonIID(Algorithm):
         """One per round."""
         return len(noniid_sizes(problem.n))
 
-    def error_bound(self, means: ArrayLike, problem: Problem) -> float:
+    def error_bound(self, means: ArrayLike, problem: Problem) -> float | None:
         """The bound of docs/frugal-top.md."""
         return frugal_noniid_error_bound(means, problem.m, problem.agents, problem.horizon, self.coarseness)
 
