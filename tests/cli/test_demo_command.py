@@ -1,4 +1,5 @@
 import json
+import shlex
 
 import pytest
 
@@ -6,16 +7,39 @@ import pytest
 def test_it_shows_what_each_algorithm_found_what_it_cost_and_every_round(run):
     result = run("demo")
     assert result.exit_code == 0
-    for text in ("collab-top-iid", "kzz", "words", "bits", "round trips", "8 of 8", "movie 527", "round by round"):
+    for text in (
+        "frugal-top",
+        "collab-top-iid",
+        "kzz",
+        "words",
+        "bits",
+        "round trips",
+        "8 of 8",
+        "movie 527",
+        "round by round",
+    ):
         assert text in result.stdout
 
 
-def test_json_shows_both_right_and_collab_top_iid_with_far_fewer_words(run):
-    ours, theirs = json.loads(run("demo", "--json").stdout)["runs"]
-    assert (ours["algorithm"], theirs["algorithm"]) == ("collab-top-iid", "kzz")
-    assert ours["right"] == theirs["right"] == 8
-    assert 5 * ours["words"] < theirs["words"]
-    assert sum(step["words"] for step in ours["rounds"]) == ours["words"]
+def test_json_shows_all_right_and_frugal_top_with_far_fewer_words(run):
+    runs = json.loads(run("demo", "--json").stdout)["runs"]
+    assert [run["algorithm"] for run in runs] == ["frugal-top", "collab-top-iid", "kzz"]
+    assert [run["right"] for run in runs] == [8, 8, 8]
+    frugal, paper, kzz = (run["words"] for run in runs)
+    assert 2 * frugal < paper < kzz / 5
+    assert all(sum(step["words"] for step in run["rounds"]) == run["words"] for run in runs)
+
+
+def test_the_line_to_try_next_works_with_a_module_of_ones_own(run, tmp_path, monkeypatch):
+    line = run("demo").stdout.strip().splitlines()[-1]
+    command = shlex.split(line.partition(": ")[2])
+    assert command[:2] == ["collabtop", "identify"]
+    score = "def score(prompt, rng):\n    return rng.random() < len(prompt) / 5\n"
+    (tmp_path / "prompts.py").write_text(f"candidates = ['a', 'bb', 'ccc', 'dddd']\n\n{score}")
+    monkeypatch.syspath_prepend(tmp_path)
+    result = run(*command[1:], "--json")
+    assert result.exit_code == 0
+    assert set(json.loads(result.stdout)["top"]) == {"bb", "ccc", "dddd"}
 
 
 def test_the_seed_decides_the_run(run):

@@ -61,7 +61,8 @@ def test_the_figure_shows_live_arms_and_words_of_both_runs(results):
     for axes in (live, words):
         assert axes.get_xlabel() == "rounds finished"
         assert len(axes.lines) == 2
-    assert [text.get_text() for text in live.get_legend().get_texts()] == ["collab-top-iid", "kzz"]
+    names = [text.get_text() for text in live.get_legend().get_texts()]
+    assert names == ["collab-top-iid (3 rounds inside agents)", "kzz"]
     assert live.get_yscale() == "symlog"
     assert np.asarray(live.lines[1].get_ydata()).tolist() == [588, 294, 147, 73, 36, 18, 9, 4, 2, 0]
     assert [np.asarray(line.get_ydata())[-1] for line in words.lines] == [result.words for result in results]

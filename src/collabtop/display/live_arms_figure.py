@@ -28,6 +28,7 @@ _STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#54278f", "marker": "D", "linestyle": ":", "linewidth": 1.4, "markersize": 4},
 )
 _TEXT: dict[str, Any] = {"fontsize": 9}
+_FEW_WORDS = 100
 
 
 def live_arms_figure(results: Sequence[Result]) -> Figure:
@@ -64,12 +65,9 @@ def _setting(results: Sequence[Result]) -> str:
 
 def _draw_live(axes: Axes, result: Result, outcomes: list[RoundOutcome], style: dict[str, Any]) -> None:
     counts = [result.n, *(outcome.kept for outcome in outcomes)]
-    axes.plot(range(len(counts)), counts, label=result.algorithm, clip_on=False, **style)
     local = sum(outcome.phase == "local" for outcome in outcomes)
-    if local:
-        axes.axvspan(0, local, color=style["color"], alpha=0.1, linewidth=0)
-        note = f"{result.algorithm}:\nrounds inside\nthe agents"
-        axes.text(local / 2, 1.3, note, ha="center", color=style["color"], **_TEXT)
+    inside = f" ({local} {'round' if local == 1 else 'rounds'} inside agents)" if local else ""
+    axes.plot(range(len(counts)), counts, label=result.algorithm + inside, clip_on=False, **style)
 
 
 def _draw_words(axes: Axes, result: Result, outcomes: list[RoundOutcome], style: dict[str, Any]) -> None:
@@ -78,7 +76,7 @@ def _draw_words(axes: Axes, result: Result, outcomes: list[RoundOutcome], style:
     axes.annotate(
         f"{result.algorithm}: {totals[-1]:,} words",
         (len(totals) - 1, totals[-1]),
-        xytext=(0, 10),
+        xytext=(0, 9),
         textcoords="offset points",
         ha="right",
         color=style["color"],
@@ -95,14 +93,16 @@ def _finish_live(axes: Axes, results: Sequence[Result]) -> None:
     axes.yaxis.set_major_formatter(_thousands())
     axes.set_ylabel("live arms (log scale down to 1)")
     axes.set_title("Arms still open")
-    axes.legend(loc="upper right", frameon=False)
+    axes.legend(loc="upper right", frameon=False, fontsize=9)
 
 
 def _finish_words(axes: Axes) -> None:
-    axes.margins(y=0.15)  # room for the labels above the lines
-    axes.set_ylim(bottom=0)
+    most = max((float(line.get_ydata()[-1]) for line in axes.get_lines()), default=1.0)
+    axes.set_yscale("symlog", linthresh=_FEW_WORDS)  # a log scale that includes 0, where every run begins
+    axes.set_yticks([tick for tick in (0, *(10**power for power in range(2, 13))) if tick <= 2 * most])
+    axes.set_ylim(0, max(3 * most, _FEW_WORDS))  # with room for the labels above the lines
     axes.yaxis.set_major_formatter(_thousands())
-    axes.set_ylabel("words sent so far, both directions")
+    axes.set_ylabel(f"words so far (log scale down to {_FEW_WORDS})")
     axes.set_title("Communication")
 
 
