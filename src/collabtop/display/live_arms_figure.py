@@ -47,7 +47,7 @@ def live_arms_figure(results: Sequence[Result]) -> Figure:
         _draw_live(live, result, outcomes, style)
         _draw_words(words, result, outcomes, style)
     _finish_live(live, results)
-    _finish_words(words)
+    _finish_words(words, max((result.words for result in results), default=1))
     for axes in (live, words):
         _tidy(axes)
     figure.suptitle(_setting(results), fontsize=10, color="0.35")
@@ -96,8 +96,7 @@ def _finish_live(axes: Axes, results: Sequence[Result]) -> None:
     axes.legend(loc="upper right", frameon=False, fontsize=9)
 
 
-def _finish_words(axes: Axes) -> None:
-    most = max((float(line.get_ydata()[-1]) for line in axes.get_lines()), default=1.0)
+def _finish_words(axes: Axes, most: int) -> None:
     axes.set_yscale("symlog", linthresh=_FEW_WORDS)  # a log scale that includes 0, where every run begins
     axes.set_yticks([tick for tick in (0, *(10**power for power in range(2, 13))) if tick <= 2 * most])
     axes.set_ylim(0, max(3 * most, _FEW_WORDS))  # with room for the labels above the lines

@@ -79,6 +79,11 @@ class Execution:
         self._coordinator: Coordinator | None = None
         self._result: Result | None = None
 
+    @property
+    def checkpoint(self) -> str | PathLike[str] | None:
+        """The file of the run's log, also if that is temporary (`watch`); None if there is none."""
+        return self._checkpoint
+
     def observe(self, observer: OnEvent) -> None:
         """Have `observer` called with every event, and keep what `best` needs; call it before `run`."""
         self._observer = observer

@@ -4,12 +4,15 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
+from html import escape
 from itertools import islice
 from types import TracebackType
 from typing import Self
 
+from collabtop.errors import InputError
 from collabtop.events import Event
 from collabtop.runs.execute import Execution
+from collabtop.runs.page_launcher import InlinePage, inline_page
 from collabtop.runs.progress import Progress, RunState
 from collabtop.runs.result import Result
 from collabtop.validation import positive_number
@@ -100,6 +103,25 @@ class Run:
             return result
         interrupt.partial = result  # type: ignore[attr-defined]
         raise interrupt
+
+    def view(self, height: int = 800) -> InlinePage:
+        """The page of the run (`docs/watch.md`), which a notebook shows inline.
+
+        The run needs a log: start it with `checkpoint=...`, or with `watch=True` for a temporary one.
+
+        Args:
+            height: the height of the page, in pixels.
+        """
+        log = self._execution.checkpoint
+        if log is None:
+            raise InputError(
+                "the run has no log, but view() needs one: start it with checkpoint=..., or with watch=True",
+                argument="checkpoint",
+            )
+        return inline_page(log, height)
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(self._execution.spec.algorithm.title)}</p>{self.progress._repr_html_()}"
 
     def __iter__(self) -> Iterator[Event]:
         """The events of the run so far, and then each as it occurs, until the run ends.

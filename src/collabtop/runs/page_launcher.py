@@ -12,11 +12,15 @@ import tempfile
 import threading
 import webbrowser
 from contextlib import suppress
+from html import escape
 from os import PathLike
 from pathlib import Path
+from urllib.parse import quote, unquote
+
+import msgspec
 
 from collabtop.errors import CollabtopError
-from collabtop.validation import require
+from collabtop.validation import require, whole_number
 
 
 def open_page(log: str | PathLike[str] | None = None, *, in_browser: bool = True) -> tuple[str, Path]:
@@ -32,6 +36,28 @@ def open_page(log: str | PathLike[str] | None = None, *, in_browser: bool = True
         if log is not None:
             page.show(path)
     return page.url, path
+
+
+class InlinePage(msgspec.Struct, frozen=True):
+    """The page of a run, shown inline where a notebook shows its value (`Run.view`).
+
+    >>> InlinePage("http://127.0.0.1:8765/runs/run.ctlog")._repr_html_()
+    '<iframe src="http://127.0.0.1:8765/runs/run.ctlog" title="run.ctlog" width="100%" height="800"></iframe>'
+    """
+
+    url: str
+    height: int = 800
+
+    def _repr_html_(self) -> str:
+        title = unquote(self.url.rpartition("/")[2])
+        return f'<iframe src="{escape(self.url)}" title="{escape(title)}" width="100%" height="{self.height}"></iframe>'
+
+
+def inline_page(log: str | PathLike[str], height: int = 800) -> InlinePage:
+    """Show a log on the page of this process, to be displayed in a notebook."""
+    height = whole_number("height", height, least=100, most=10_000)
+    url, path = open_page(log, in_browser=False)
+    return InlinePage(f"{url}runs/{quote(path.name)}", height)
 
 
 def need_watch_extra() -> None:

@@ -1,10 +1,11 @@
-"""Progress of a run: a Rich display in a terminal, one updated line in a notebook, plain lines elsewhere."""
+"""Progress of a run: a Rich display in a terminal, a bar that is updated in a notebook, plain lines elsewhere."""
 
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Literal, TextIO
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import Any, Literal, TextIO
 
 import msgspec
 from rich import progress as rich_progress
@@ -43,6 +44,11 @@ class Progress(msgspec.Struct, frozen=True):
             f"round {self.round}, {self.live:,} candidates open, {self.pulls:,} pulls made, {left}, "
             f"{self.words:,} words{failed}"
         )
+
+    def _repr_html_(self) -> str:
+        share = f'value="{min(self.pulls, self.max_pulls)}" max="{max(1, self.max_pulls)}"'
+        left = "" if self.seconds_left is None else f", at most {duration(self.seconds_left)} left"
+        return f'<progress {share} style="width: 20em"></progress> {self}{left}'
 
 
 class RunState:
@@ -105,7 +111,7 @@ def progress_display(on_event: OnEvent | None, stream: TextIO | None = None) -> 
     """An event handler that shows the progress of the run, and passes events on."""
     state = RunState()
     console = Console(file=stream or sys.stderr)
-    display = _RichDisplay(console) if console.is_terminal else _LineDisplay(console, overwrite=console.is_jupyter)
+    display = _display_for(console)
 
     def watch(event: Event) -> None:
         state.take(event)
@@ -117,6 +123,31 @@ def progress_display(on_event: OnEvent | None, stream: TextIO | None = None) -> 
         yield watch
     finally:
         display.close(state)
+
+
+def _display_for(console: Console) -> "_RichDisplay | _NotebookDisplay | _LineDisplay":
+    if console.is_jupyter:
+        with suppress(ImportError):
+            return _NotebookDisplay()
+    return _RichDisplay(console) if console.is_terminal else _LineDisplay(console, overwrite=console.is_jupyter)
+
+
+class _NotebookDisplay:
+    """A bar below the cell, which is updated in place; a front end without HTML shows the text."""
+
+    def __init__(self) -> None:
+        display: Any = import_module("IPython.display").display
+        self._handle = display(RunState().progress(), display_id=True)
+        self._next = 0.0
+
+    def show(self, state: RunState) -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _SECONDS_BETWEEN_UPDATES
+            self.close(state)
+
+    def close(self, state: RunState) -> None:
+        self._handle.update(state.progress())
 
 
 class _RichDisplay:

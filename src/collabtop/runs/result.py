@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -266,7 +267,11 @@ class Result:
         summary = (
             f"time {self.time:,} of {self.horizon:,}, pulls {self.pulls:,}, words {self.words:,}, seed {self.seed}"
         )
-        return f"<p>The best {self.m} of {self.n:,} by {self.algorithm}: {summary}</p>{self.table()._repr_html_()}"
+        cost = "" if self.totals.cost is None else f"cost {self.totals.cost:,.6g}, "
+        lines = "".join(f"<li>{html.escape(printable(line, markup=False))}</li>" for line in self.warnings)
+        warnings = f"<p><b>Warnings</b></p><ul>{lines}</ul>" if lines else ""
+        title = f"The best {self.m} of {self.n:,} by {html.escape(self.algorithm)}: {cost}{summary}"
+        return f"<p>{title}</p>{warnings}{self.table()._repr_html_()}"
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain Python objects."""

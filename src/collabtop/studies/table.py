@@ -1,6 +1,7 @@
 """The results of a study: one row per run, and a summary of the rows of each point."""
 
 import csv
+import html
 import io
 import json
 import math
@@ -21,6 +22,7 @@ RowEngine = Literal["messages", "batched"]
 """How a run is made: message by message, or many runs at once in arrays."""
 
 
+_SHOWN = 50
 COSTS = ("words", "bits", "round_trips", "time")
 """What is summarized by mean and standard deviation."""
 
@@ -128,6 +130,22 @@ class StudyTable:
         for row in self.rows:
             groups.setdefault(row.setting, []).append(row)
         return [_summary(setting, rows) for setting, rows in groups.items()]
+
+    def _repr_html_(self) -> str:
+        columns = ("arms", "algorithm", "options", "m", "agents", "horizon", "runs", "error", "95% interval", "words")
+        points = self.points()
+        rows = (
+            (
+                *(point.arms, point.algorithm, point.options, str(point.m), f"{point.agents:,}", f"{point.horizon:,}"),
+                *(f"{point.runs:,}", f"{point.error:.4f}", f"{point.error_low:.4f} to {point.error_high:.4f}"),
+                f"{point.words_mean:,.0f}" if point.message_runs else "-",
+            )
+            for point in points[:_SHOWN]
+        )
+        head = "".join(f"<th>{column}</th>" for column in columns)
+        body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+        more = f"<p>{len(points) - _SHOWN:,} more points: see points()</p>" if len(points) > _SHOWN else ""
+        return f"<p>{len(self):,} runs</p><table><tr>{head}</tr>{body}</table>{more}"
 
     def to_csv(self, path: str | Path) -> None:
         """Write one row per run, completely or not at all."""

@@ -24,7 +24,7 @@ MAX_GUESSES, MAX_GUESSES_BY_ALL = 10, 1_000
 _SECONDS_OF_GUESSES = 60.0
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors {ancestors}",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
@@ -107,6 +107,9 @@ class Guard:
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:
         self._app, self._token = app, token
+        # A notebook on this machine may show a page of this machine (`Run.view`); one with a token is never framed.
+        ancestors = "'none'" if token is not None else "'self' http://localhost:* http://127.0.0.1:*"
+        self._headers = [(name.encode(), text.format(ancestors=ancestors).encode()) for name, text in _HEADERS.items()]
         self._guesses = Guesses()
         # The cookie holds a random number, not the token: it cannot be guessed, so it needs no limit. Cookies do not
         # distinguish ports, so each page has a name of its own.
@@ -121,7 +124,7 @@ class Guard:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 names = {name for name, _ in message["headers"]}
-                extra = [(k.encode(), v.encode()) for k, v in _HEADERS.items() if k.encode() not in names]
+                extra = [header for header in self._headers if header[0] not in names]
                 message = {**message, "headers": [*message["headers"], *extra]}
             await send(message)
 
