@@ -339,7 +339,7 @@ def test_the_check_finds_the_fault(fault: type[Faulty], message: str) -> None:
 def test_the_check_finds_a_ledger_that_leaves_out_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     from collabtop.protocol import ledger
 
-    right = ledger._array_cost
-    monkeypatch.setattr(ledger, "_array_cost", lambda *arguments: (right(*arguments)[0] - 1, right(*arguments)[1]))
+    right = ledger._cost_of_form
+    monkeypatch.setattr(ledger, "_cost_of_form", lambda *arguments: (right(*arguments)[0] - 1, right(*arguments)[1]))
     with pytest.raises(AssertionError, match=r"ledger has .* words, the wire"):
         check_algorithm(ct.KZZ())

@@ -9,11 +9,11 @@ import numpy as np
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import AllAgents, balanced_time, pull_balanced
-from collabtop.algorithms.shared.elimination import eliminate, guess_rest, settle_rest, smallest
+from collabtop.algorithms.shared.elimination import eliminate, guess_rest, settle_rest
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags, Ints, Message, OpenArms, Pull, PullOpen, Reals
-from collabtop.protocol.ties import perturbed
+from collabtop.protocol.ties import perturbed, smallest
 from collabtop.stats import bounds
 from collabtop.validation import real_number, wrong_value
 

@@ -9,13 +9,12 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.sar import one_agent_only
 from collabtop.algorithms.shared.allocation import AllAgents
 from collabtop.algorithms.shared.batched_runs import BatchedRuns
-from collabtop.algorithms.shared.elimination import smallest
 from collabtop.algorithms.shared.schedules import capped, stretched
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import SettingError
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags, Reals
-from collabtop.protocol.ties import perturbed
+from collabtop.protocol.ties import perturbed, smallest
 
 
 @dataclass(frozen=True)

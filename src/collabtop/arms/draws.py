@@ -3,7 +3,7 @@
 import hmac
 from collections import Counter
 from functools import lru_cache
-from threading import Event
+from threading import Event, Lock
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.random.bit_generator import ISpawnableSeedSequence
 from numpy.typing import NDArray
 
 _COORDINATOR, _AGENT, _PULL, _ORDER, _ROWS = 0, 1, 2, 3, 4
+_HALTING = Lock()
 
 
 def coordinator_rng(seed: int) -> np.random.Generator:
@@ -95,6 +96,68 @@ def mixed_seed(seed: int, secret: bytes) -> int:
     return int.from_bytes(hmac.digest(secret, b"collabtop draws %d" % seed, "sha256"))
 
 
+# How NumPy's `SeedSequence` mixes a word into its pool, and makes a state of it. These constants never change: streams
+# depend on them.
+_INIT_A, _MULTIPLY_A, _INIT_B, _MULTIPLY_B = 0x43B0D7E5, 0x931E8875, 0x8B51F9DD, 0x58F38DED
+_MIX_LEFT, _MIX_RIGHT, _SHIFT, _POOL = np.uint32(0xCA01F9DD), np.uint32(0x4973F715), np.uint32(16), 4
+_AGENTS_AT_ONCE = 128
+
+
+class _AgentSeed(ISpawnableSeedSequence):
+    """The seed of an agent's generator: the same state as `SeedSequence(seed, spawn_key=(_AGENT, agent))`.
+
+    That is made agent by agent in Python, which takes longer than some runs with many agents.
+    """
+
+    def __init__(self, seed: int, agent: int) -> None:
+        self._seed, self._agent = seed, agent
+        self._children: np.random.SeedSequence | None = None
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint64) -> NDArray[np.uint64]:
+        """The state of PCG64: four words."""
+        block, row = divmod(self._agent, _AGENTS_AT_ONCE)
+        state: NDArray[np.uint64] = agent_states(self._seed, block)[row]
+        return state
+
+    def spawn(self, n_children: int) -> Any:
+        """Seeds for arms that need several generators."""
+        if self._children is None:
+            self._children = np.random.SeedSequence(self._seed, spawn_key=(_AGENT, self._agent))
+        return self._children.spawn(n_children)
+
+
+@lru_cache(maxsize=16)
+def agent_states(seed: int, block: int) -> NDArray[np.uint64]:
+    """The states of the generators of 128 agents, those of this block.
+
+    >>> states = agent_states(seed=7, block=0)
+    >>> (states[3] == np.random.SeedSequence(7, spawn_key=(1, 3)).generate_state(4, np.uint64)).all()
+    np.True_
+    """
+    agents = np.arange(block * _AGENTS_AT_ONCE, (block + 1) * _AGENTS_AT_ONCE).astype(np.uint32)
+    pool = np.random.SeedSequence(seed, spawn_key=(_AGENT,)).pool  # all words but the last are mixed into it
+    words = max(_POOL, -(-seed.bit_length() // 32)) + 1
+    constants = _powers(_INIT_A, _MULTIPLY_A, _POOL * words, _POOL + 1)
+    mixed = [_mixed(word, _hashed(agents, *constants[i : i + 2])) for i, word in enumerate(pool)]
+    constants = _powers(_INIT_B, _MULTIPLY_B, 0, 2 * _POOL + 1)
+    state = [_hashed(mixed[i % _POOL], *constants[i : i + 2]) for i in range(2 * _POOL)]
+    return np.stack(state, axis=1).astype("<u4").view("<u8").astype(np.uint64)
+
+
+def _powers(start: int, factor: int, first: int, count: int) -> list[np.uint32]:
+    return [np.uint32(start * pow(factor, first + i, 2**32) % 2**32) for i in range(count)]
+
+
+def _hashed(words: NDArray[np.uint32], before: np.uint32, after: np.uint32) -> NDArray[np.uint32]:
+    hashed = (words ^ before) * after
+    return hashed ^ (hashed >> _SHIFT)
+
+
+def _mixed(word: np.uint32, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    mixed: NDArray[np.uint32] = np.full_like(words, word) * _MIX_LEFT - words * _MIX_RIGHT
+    return mixed ^ (mixed >> _SHIFT)
+
+
 class AgentHalted(Exception):  # noqa: N818  (not an error: another agent failed, or the user stops the run)
     """An agent was asked to stop pulling."""
 
@@ -115,11 +178,10 @@ class Draws:
     def __init__(self, seed: int, agent: int) -> None:
         self.seed = seed
         self.agent = agent
-        self.bulk = _generator(seed, _AGENT, agent)
+        self.bulk = np.random.Generator(np.random.PCG64(_AgentSeed(seed, agent)))  # type: ignore[arg-type]
         self.pulls_made = 0
         """Pulls that this agent has made; the number of its next pull."""
-        self.halted = Event()
-        """Set when this agent should stop after the current pull."""
+        self._halted: Event | None = None
         self.pulls_by_arm: Counter[int] = Counter()
         """This agent's pulls of each arm so far; maintained by arms that need it, such as those with examples."""
         self.starts: NDArray[np.int64] | None = None
@@ -128,6 +190,19 @@ class Draws:
         """Sums of the squared rewards of the last batch, set by arms that see single rewards; None: unknown."""
         self.rewards_by_arm: dict[int, tuple[float, int]] = {}
         """Sum and number of each arm's rewards so far; maintained by arms that skip failed pulls."""
+
+    @property
+    def halted(self) -> Event:
+        """Set when this agent should stop after the current pull."""
+        if self._halted is None:
+            with _HALTING:  # the agent and the one that halts it may be in different threads
+                self._halted = self._halted or Event()
+        return self._halted
+
+    @property
+    def is_halted(self) -> bool:
+        """Whether this agent should stop."""
+        return self._halted is not None and self._halted.is_set()
 
     def next_pulls(self, arms: NDArray[np.int64]) -> list[int]:
         """The number of the next pull of each of these arms: over all agents if they share examples, else per agent."""

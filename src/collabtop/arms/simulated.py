@@ -13,7 +13,7 @@ from collabtop.problem import as_means
 from collabtop.validation import positive_number
 
 _CHUNK = 1 << 20
-_FEW_ARMS = 6
+_FEW_ARMS = 11
 
 
 def _successes(times: Ints, means: Reals, draws: Draws) -> Reals:

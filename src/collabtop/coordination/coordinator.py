@@ -3,17 +3,18 @@
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from time import perf_counter
-from typing import TypeVar, final
+from typing import Any, TypeVar, final
 
 import msgspec
 
 from collabtop.arms import Arms
 from collabtop.arms.draws import AgentHalted
 from collabtop.coordination.scoreboard import Estimates, Scoreboard
-from collabtop.coordination.team import Batch, Team, check_replies
+from collabtop.coordination.team import Team, check_replies
 from collabtop.errors import AgentsGoneError, ProtocolError
 from collabtop.events import Exchanged, RoundBegan
-from collabtop.protocol.ledger import Ledger, Meter, Round
+from collabtop.protocol.batches import Batch
+from collabtop.protocol.ledger import Ledger, Meter, Round, form_of
 from collabtop.protocol.messages import Ints, Message, Reply, Request, kind_of
 from collabtop.protocol.setup import Setup
 from collabtop.runlog.recorder import RewardRecorder
@@ -79,7 +80,7 @@ class Coordinator:
         self._is_open = False
         self._number = 0
         self._seconds = 0.0
-        self._outgoing: list[list[Message]] = [[] for _ in range(self.agents)]
+        self._outgoing: dict[int, list[Message]] = {}  # by agent
 
     def open(self, arms: Arms) -> None:
         """Start the agents."""
@@ -122,13 +123,13 @@ class Coordinator:
         present = self.present
         self.meter.count("down", [message], copies=len(present))
         for agent in present:
-            self._outgoing[agent].append(message)
+            self._outgoing.setdefault(agent, []).append(message)
 
     def tell(self, messages: Mapping[int, Message]) -> None:
         """Send each of these agents a message that needs no answer; it travels with the next question to it."""
         self.meter.count("down", messages.values())
         for agent, message in messages.items():
-            self._outgoing[agent].append(message)
+            self._outgoing.setdefault(agent, []).append(message)
 
     def ask_all(self, message: Message, expect: type[Answer]) -> list[Answer]:
         """Ask every agent the same question and wait for the answers, agent 0's first."""
@@ -184,21 +185,20 @@ class Coordinator:
         if self._observable:
             self.latest = self.outcome()
         self._number += 1
-        requests = [self._request(agent, question) for agent, question in questions]
+        number = self._number
+        requests = [Request(agent, number, (*self._outgoing.pop(agent, ()), question)) for agent, question in questions]
         began = perf_counter()
         replies = check_replies(requests, self._team.deliver(requests), self._team)
         self._seconds += perf_counter() - began
-        answers = {reply.agent: _answer(reply, expect) for reply in replies}
-        self.lost |= {request.agent for request in requests} - answers.keys()
+        forms = set(map(form_of, [reply.answer for reply in replies]))
+        if forms - {(expect, (), ())}:
+            _check_answers(replies, expect)
+        answers: dict[int, Any] = {reply.agent: reply.answer for reply in replies}
+        if len(answers) < len(requests):
+            self.lost |= {request.agent for request in requests} - answers.keys()
         self.meter.count_replies(replies)
         self._publish_exchange()
         return answers
-
-    def _request(self, agent: int, question: Message) -> Request:
-        outgoing = self._outgoing[agent]
-        messages = (*outgoing, question) if outgoing else (question,)
-        outgoing.clear()
-        return Request(agent, self._number, messages)
 
     def _publish_exchange(self) -> None:
         if self._recorder.is_watched:
@@ -206,13 +206,12 @@ class Coordinator:
             self._recorder.publish(Exchanged(self._number, self.meter.time, pulls, ledger.words, ledger.bits))
 
 
-def _answer(reply: Reply, expect: type[Answer]) -> Answer:
-    answer = reply.answer
-    if not isinstance(answer, expect) or type(answer) is not expect:  # a subclass would be a choice of kind
-        raise ProtocolError(f"agent {reply.agent} sent {kind_of(type(answer))}, not {kind_of(expect)}")
-    if answer.free or answer.chosen_from:
-        raise ProtocolError(
-            f"agent {reply.agent} sent {kind_of(expect)} with free={list(answer.free)} and "
-            f"chosen_from={list(answer.chosen_from)}, but an answer pays for every number and has one kind"
-        )
-    return answer
+def _check_answers(replies: Sequence[Reply], expect: type[Message]) -> None:
+    for agent, answer in [(reply.agent, reply.answer) for reply in replies]:
+        if type(answer) is not expect:  # a subclass would be a choice of kind
+            raise ProtocolError(f"agent {agent} sent {kind_of(type(answer))}, not {kind_of(expect)}")
+        if answer.free or answer.chosen_from:
+            raise ProtocolError(
+                f"agent {agent} sent {kind_of(expect)} with free={list(answer.free)} and "
+                f"chosen_from={list(answer.chosen_from)}, but an answer pays for every number and has one kind"
+            )

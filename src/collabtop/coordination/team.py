@@ -2,18 +2,18 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import ClassVar
 
 from collabtop.arms import Arms
-from collabtop.arms.base import Ints, Reals
 from collabtop.errors import ProtocolError
+from collabtop.protocol.batches import Batch
 from collabtop.protocol.ledger import TransportStats
 from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.setup import Setup
 from collabtop.runlog.recorder import RewardRecorder
 
-Batch = tuple[Ints, Ints, Reals, Reals]
-"""Pulls that an agent made at once: arms, times, sums, and sums of squares (NaN if unknown)."""
+_address = attrgetter("agent", "number")
 
 
 class Team(ABC):
@@ -76,12 +76,14 @@ class Team(ABC):
 
 def check_replies(requests: Sequence[Request], replies: Iterable[Reply], team: Team) -> list[Reply]:
     """The replies, if each is to its request; a team that tolerates loss may leave some out."""
-    replies = list(replies)
-    agents = {reply.agent for reply in replies}
-    expected = [request for request in requests if request.agent in agents or not team.tolerates_loss]
+    replies, expected = list(replies), requests
+    if team.tolerates_loss:
+        agents = {reply.agent for reply in replies}
+        expected = [request for request in requests if request.agent in agents]
     if len(replies) != len(expected):
         raise ProtocolError(f"{len(requests)} agents were asked, {len(replies)} replied")
-    for request, reply in zip(expected, replies, strict=True):
-        if reply.agent != request.agent or reply.number != request.number:
-            raise ProtocolError(f"agent {request.agent} was asked, agent {reply.agent} replied")
+    if list(map(_address, replies)) != list(map(_address, expected)):
+        for request, reply in zip(expected, replies, strict=True):
+            if _address(reply) != _address(request):
+                raise ProtocolError(f"agent {request.agent} was asked, agent {reply.agent} replied")
     return replies

@@ -1,10 +1,10 @@
 """An agent: a state machine that pulls arms and answers the coordinator's requests."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Recorder
@@ -13,12 +13,13 @@ from collabtop.errors import ProtocolError
 from collabtop.problem import Problem, opposite, squares_of_opposite
 from collabtop.protocol import hashing, sampling, shuffling
 from collabtop.protocol import messages as msg
+from collabtop.protocol.batches import Batches
 from collabtop.protocol.extension import AgentExtension, extension_of
-from collabtop.protocol.messages import Ints, Message, Reals, Reply, Request
+from collabtop.protocol.messages import Flags, Ints, Message, Reals, Reply, Request
 from collabtop.protocol.pruning import prune
 from collabtop.protocol.rounding import NoiseGauge, coarse_means
 from collabtop.protocol.setup import Setup
-from collabtop.protocol.ties import perturbed
+from collabtop.protocol.ties import perturbed, random_order
 
 CheckDraw = Callable[[int, int, Ints, Ints], None]
 """Called before a draw with the agent, the number of its first pull, the arms and the times; may raise an error."""
@@ -26,6 +27,15 @@ CheckDraw = Callable[[int, int, Ints, Ints], None]
 _FEW_ARMS = 16
 _NO_ARMS = np.empty(0, np.int64)
 _NO_REALS = np.empty(0)
+_NO_FLAGS = np.empty(0, np.bool_)
+
+
+@lru_cache(maxsize=1)
+def all_arms(n: int) -> Ints:
+    """The numbers of all arms, which the agents of a process share."""
+    arms = np.arange(n)
+    arms.setflags(write=False)
+    return arms
 
 
 class Agent:
@@ -46,27 +56,29 @@ class Agent:
         setup: Setup,
         recorder: Recorder | None = None,
         check_draw: CheckDraw | None = None,
+        *,
+        batches: Batches | None = None,
     ) -> None:
         self.number = number
-        self.batches: list[tuple[Ints, Ints, Reals, Reals]] = []
-        """All batches of pulls so far: arms, times, sums, sums of squares (NaN if unknown), mirrored if the run is."""
+        self.batches = batches or Batches(arms.n)
+        """All batches of pulls so far (mirrored if the run is), which agents of the same team may share."""
         self._arms, self._recorder, self._check_draw = arms, recorder or Recorder(), check_draw
         self._problem = setup.problem
         self._mirrored = setup.mirrored
         self._draws = Draws(setup.seed, number)
         self._last: Reply | None = None
-        # `_perturbed` are the means of the hand without ties. `_keys` are the values that are searched, in ascending
-        # order: the perturbed means, later the gaps between them. `_order` is the index in the hand of each key.
+        # `_keys` are the values that are searched, in ascending order: the means of the hand without ties, later their
+        # gaps. `_order` is the index in the hand of each key, `_is_top` whether that arm is above the border.
         self._hand, self._sums, self._pulls = _NO_ARMS, _NO_REALS, 0
-        self._means, self._perturbed, self._keys, self._order = _NO_REALS, _NO_REALS, _NO_REALS, _NO_ARMS
-        self._is_top: NDArray[np.bool_] = np.empty(0, np.bool_)
+        self._means, self._keys, self._order = _NO_REALS, _NO_REALS, _NO_ARMS
+        self._is_top: Flags = _NO_FLAGS
         self._accepted: list[tuple[Ints, Reals]] = []
         self._open: Ints | None = None  # None: all arms
         self._open_pulls = 0  # of each open arm, by all agents
-        self._gauge = NoiseGauge(0)
+        self._gauge: NoiseGauge | None = None
         self._own_limit = arms.pull_limit_of(number)
-        self._own_pulls = np.zeros(0 if self._own_limit is None else arms.n, np.int64)
-        self._own_sums = np.zeros(len(self._own_pulls))
+        if self._own_limit is not None:
+            self._own_pulls, self._own_sums = np.zeros(arms.n, np.int64), np.zeros(arms.n)
         self._squares = _NO_REALS  # of the last draw, one sum per arm
         self._extensions: dict[type[AgentExtension], AgentExtension] = {}
 
@@ -148,7 +160,7 @@ class Agent:
         count = total * len(arms) if len(times) == 1 else total
         if self._draws.pulls_made + count > self._problem.horizon:
             raise ProtocolError(f"agent {self.number} was asked to pull past the horizon")
-        if self._draws.halted.is_set():
+        if self._draws.is_halted:
             raise AgentHalted
         if self._check_draw is not None:
             self._check_draw(self.number, self._draws.pulls_made, arms, times)
@@ -164,9 +176,9 @@ class Agent:
         return sums
 
     def _pull(self, message: msg.Pull) -> msg.Means:
-        arms = np.arange(self._problem.n) if message.arms is None else message.arms
+        arms = all_arms(self._problem.n) if message.arms is None else message.arms
         times, starts = message.times, 0 if message.starts is None else message.starts
-        if np.count_nonzero(times) < len(times):
+        if 0 in times.tolist() if len(times) < _FEW_ARMS else np.count_nonzero(times) < len(times):
             pulled = np.broadcast_to(times > 0, arms.shape)
             starts = np.broadcast_to(np.asarray(starts), arms.shape)[pulled]
             arms, times = arms[pulled], times[times > 0]
@@ -176,9 +188,8 @@ class Agent:
         """Do nothing: the counts determine the number of pulls, which every `Pull` states anyway."""
 
     def _pull_open(self, message: msg.PullOpen) -> msg.CoarseMeans:
-        if self._open is None:
-            self._open = np.arange(self._problem.n)
-            self._gauge = NoiseGauge(self._problem.n)
+        if self._open is None or self._gauge is None:
+            self._open, self._gauge = all_arms(self._problem.n), NoiseGauge(self._problem.n)
         if message.survived is not None:
             self._open = self._open[message.survived]
             self._gauge.keep(message.survived)
@@ -211,14 +222,8 @@ class Agent:
         # means are perturbed, in which equal arms are in random order. So what is sent does not depend on the numbers
         # of the arms, not even for a coordinator that knows the seed.
         rng = self._draws.bulk
-        self._order = np.lexsort((rng.random(len(self._means)), self._means))
+        self._order = random_order(self._sums, rng)
         self._keys = np.sort(perturbed(self._means[self._order], rng, bounded=self._problem.bounded))
-        self._perturbed = np.empty_like(self._keys)
-        self._perturbed[self._order] = self._keys
-
-    def _set_keys(self, values: Reals) -> None:
-        self._order = values.argsort(kind="stable")  # the two arms next to the border have the same gap
-        self._keys = values[self._order]
 
     def _sample(self, message: msg.Sample) -> msg.Values:
         return msg.Values(self._keys[sampling.around(message.rank, message.total, len(self._keys))])
@@ -234,21 +239,26 @@ class Agent:
         return int(self._keys.searchsorted(bound, "right" if place == msg.TIES_BEFORE else "left"))
 
     def _border(self, message: msg.Border) -> None:
-        self._is_top = np.zeros(len(self._hand), np.bool_)
-        self._is_top[self._order[len(self._hand) - message.top :]] = True
-        self._set_keys(np.where(self._is_top, self._perturbed - message.lower, message.upper - self._perturbed))
+        below = len(self._hand) - message.top
+        gaps = np.concatenate((message.upper - self._keys[:below], self._keys[below:] - message.lower))
+        nearest = gaps.argsort(kind="stable")  # of two sorted runs, which a stable sort merges
+        order, self._keys, self._is_top = self._order[nearest], gaps[nearest], nearest >= below
+        if len(order) > 1 and self._keys[0] == self._keys[1] and order[0] > order[1]:
+            # The two arms next to the border have the same gap: the first in the hand comes first.
+            order[:2], self._is_top[:2] = order[1::-1].copy(), self._is_top[1::-1].copy()
+        self._order = order
 
     def _cut(self, message: msg.Cut) -> msg.Accepted:
-        settled = self._order[message.keep :]
-        accepted = settled[self._is_top[settled]]
+        accepted = self._order[message.keep :][self._is_top[message.keep :]]
         if len(accepted):
             self._accepted.append((self._hand[accepted], self._means[accepted]))
-        kept = np.sort(self._order[: message.keep])
+        kept = np.zeros(len(self._hand), np.bool_)
+        kept[self._order[: message.keep]] = True
         self._hand, self._sums, self._means = self._hand[kept], self._sums[kept], self._means[kept]
         return msg.Accepted(len(accepted))
 
     def _prune(self, message: msg.Prune) -> msg.Hand:
-        # The hand comes from a shuffle in random order, so a stable sort breaks ties at random.
+        # The hand comes from a shuffle in random order, and of equal arms the first stay: ties are broken at random.
         hand = shuffling.hand(message.seed, self._problem.n, self._problem.agents, self.number)
         hand, sums = prune(hand, message.sizes.tolist(), message.pulls.tolist(), self._draw)
         return msg.Hand(hand, sums / message.pulls[-1], _NO_ARMS, _NO_REALS)

@@ -1,7 +1,8 @@
 """The communication cost of a run, counted message by message as they pass, never from a formula."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
@@ -12,6 +13,11 @@ from collabtop.protocol.messages import Message, Reply, kind_of
 from collabtop.protocol.packing import Packed
 
 Direction = Literal["down", "up"]
+
+Form = tuple[type[Message], tuple[str, ...], tuple[str, ...]]
+"""What the fixed part of a message's cost depends on: its kind, what is free in it, and what it was chosen from."""
+form_of: Callable[[Message], Form] = attrgetter("__class__", "free", "chosen_from")
+_type_code: Callable[[Any], str] = attrgetter("dtype.char")
 
 _BITS = {bool: 1, int: 32, float: 64}
 _ARRAY_BITS = {"?": 1, "l": 32, "q": 32, "d": 64}  # by NumPy's type codes
@@ -32,21 +38,24 @@ def cost(message: Message) -> tuple[int, int]:
     >>> cost(Border(upper=0.8, lower=0.7, top=3, chosen_from=("Narrow", "Border")))
     (4, 161)
     """
-    words, bits, arrays = _fixed_cost(type(message), message.free, message.chosen_from)
-    array_words, array_bits = _array_cost(message, arrays)
-    return words + array_words, bits + array_bits
+    return _cost_of_form(form_of(message), [message])
 
 
-def _array_cost(message: Message, arrays: tuple[str, ...]) -> tuple[int, int]:
-    words = bits = 0
+def _cost_of_form(form: Form, messages: Collection[Message]) -> tuple[int, int]:
+    """Words and bits of messages of the same form together."""
+    words, bits, arrays = _fixed_cost(*form)
+    words, bits = words * len(messages), bits * len(messages)
     for name in arrays:
-        array = getattr(message, name)
-        if isinstance(array, np.ndarray):
-            words += array.size
-            bits += array.size * _ARRAY_BITS[array.dtype.char]
-        elif isinstance(array, Packed):
-            words += array.count
-            bits += array.bits
+        values = list(map(attrgetter(name), messages))
+        if set(map(type, values)) == {np.ndarray} and len(codes := set(map(_type_code, values))) == 1:
+            count = sum(map(len, values))
+            words, bits = words + count, bits + count * _ARRAY_BITS[codes.pop()]
+            continue
+        for value in values:
+            if isinstance(value, np.ndarray):
+                words, bits = words + len(value), bits + len(value) * _ARRAY_BITS[value.dtype.char]
+            elif isinstance(value, Packed):
+                words, bits = words + value.count, bits + value.bits
     return words, bits
 
 
@@ -206,29 +215,24 @@ class Meter:
         totals.phase, totals.live = phase, live
         self._rounds.append(totals)
 
-    def count(self, direction: Direction, messages: Iterable[Message], copies: int = 1) -> None:
+    def count(self, direction: Direction, messages: Collection[Message], copies: int = 1) -> None:
         """Count messages, each of them sent to or received from `copies` agents."""
-        entries = self._current.entries
-        kind, entry, free, chosen_from = None, [0, 0, 0], None, None
-        words = bits = 0
-        arrays: tuple[str, ...] = ()
-        for message in messages:
-            same = type(message) is kind and message.free is free and message.chosen_from is chosen_from
-            if not same:  # usually all are of one kind
-                kind, free, chosen_from = type(message), message.free, message.chosen_from
-                entry = entries.setdefault((kind_of(kind), direction), [0, 0, 0])
-                words, bits, arrays = _fixed_cost(kind, free, chosen_from)
-            array_words, array_bits = _array_cost(message, arrays) if arrays else (0, 0)
-            entry[0] += copies
-            entry[1] += (words + array_words) * copies
-            entry[2] += (bits + array_bits) * copies
+        forms = set(map(form_of, messages))
+        for form in forms:  # usually one
+            same = messages if len(forms) == 1 else [message for message in messages if form_of(message) == form]
+            words, bits = _cost_of_form(form, same)
+            entry = self._current.entries.setdefault((kind_of(form[0]), direction), [0, 0, 0])
+            entry[0] += copies * len(same)
+            entry[1] += copies * words
+            entry[2] += copies * bits
 
-    def count_replies(self, replies: Iterable[Reply]) -> None:
+    def count_replies(self, replies: Sequence[Reply]) -> None:
         """Count the replies to one question, and the pulls made for them."""
         self.count("up", [reply.answer for reply in replies])
-        self._current.round_trips += 1
+        current = self._current
+        current.round_trips += 1
         for reply in replies:
-            self._current.pulls[reply.agent] += reply.pulls
+            current.pulls[reply.agent] += reply.pulls
             self.agent_pulls[reply.agent] += reply.pulls
         if self.time > self._horizon:
             raise ProtocolError(f"time is {self.time}, past the horizon of {self._horizon}: a defect of the algorithm")

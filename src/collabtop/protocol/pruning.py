@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from collabtop.protocol.messages import Ints, Reals
+from collabtop.protocol.ties import smallest
 
 
 def prune(
@@ -24,6 +25,6 @@ def prune(
             sums += pull(hand, np.array([total - before]), before)
         before = total
         if size < len(hand):
-            best = np.sort((-sums).argsort(kind="stable")[:size])
+            best = smallest(-sums, size)
             hand, sums = hand[best], sums[best]
     return hand, sums

@@ -2,11 +2,13 @@
 
 import numpy as np
 
-from collabtop.protocol.messages import Reals
+from collabtop.protocol.messages import Flags, Ints, Reals
 
 # Far above the rounding errors of means and gaps (2^-52), so that these order nothing, and far below the smallest
 # difference that rewards can make: a single success in 2^34 pulls.
 AMPLITUDE = 2.0**-36
+
+_FEW, _SHORT = 256, 2**16
 
 
 # Means without bounds have rounding errors in proportion to their size; the scoreboard keeps 44 bits of a sum.
@@ -30,3 +32,35 @@ def perturbed(means: Reals, rng: np.random.Generator, *, bounded: bool = True) -
         return unbounded
     values: Reals = means + AMPLITUDE * (rng.random(len(means)) - means)  # a mixture, so it stays within [0, 1]
     return values
+
+
+def random_order(sums: Reals, rng: np.random.Generator) -> Ints:
+    """The indices that sort sums of rewards, equal ones in random order.
+
+    >>> random_order(np.array([3.0, 1.0, 2.0]), np.random.default_rng(0))
+    array([1, 2, 0])
+    """
+    chance = rng.random(len(sums))
+    if len(sums) < _FEW or sums.min() < 0 or sums.max() >= _SHORT:
+        return np.lexsort((chance, sums))
+    counts = sums.astype(np.uint16)
+    if not (counts == sums).all():
+        return np.lexsort((chance, sums))
+    by_chance = chance.argsort()  # NumPy sorts short whole numbers many times faster than it sorts by two keys
+    return by_chance[counts[by_chance].argsort(kind="stable")]
+
+
+def smallest(values: Reals, count: int) -> Flags:
+    """Mark exactly `count` smallest values, 0 <= count <= len(values); of equal ones, the first.
+
+    >>> smallest(np.array([3.0, 1.0, 2.0]), 2)
+    array([False,  True,  True])
+    """
+    if count == 0:
+        return np.zeros(len(values), np.bool_)
+    last = np.partition(values, count - 1)[count - 1]
+    chosen: Flags = values <= last
+    surplus = np.count_nonzero(chosen) - count
+    if surplus:  # such as the two arms next to the border, which have the same gap; whichever stays, both are clear
+        chosen[np.flatnonzero(values == last)[-surplus:]] = False
+    return chosen

@@ -18,8 +18,8 @@ from rich.text import Text
 from collabtop.arms.base import Ints, Reals
 from collabtop.arms.unit import Unit
 from collabtop.coordination.coordinator import Outcome
-from collabtop.coordination.team import Batch
 from collabtop.problem import Problem, opposite, squares_of_opposite
+from collabtop.protocol.batches import Batch
 from collabtop.runlog.format import Header
 from collabtop.runlog.tally import Tally
 from collabtop.runlog.totals import Totals

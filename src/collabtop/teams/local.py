@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from collabtop.arms import Arms
-from collabtop.coordination.team import Batch, Team
+from collabtop.coordination.team import Team
 from collabtop.protocol.agent import Agent
+from collabtop.protocol.batches import Batch, Batches
 from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.setup import Setup
 from collabtop.runlog.recorder import RewardRecorder
@@ -24,7 +25,8 @@ class LocalTeam(Team):
 
     def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
         """Create the agents."""
-        self._members = [Agent(number, arms, setup, recorder) for number in range(setup.problem.agents)]
+        agents, self._batches = range(setup.problem.agents), Batches(setup.problem.n)
+        self._members = [Agent(number, arms, setup, recorder, batches=self._batches) for number in agents]
 
     def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
         """Let each agent answer in turn."""
@@ -36,5 +38,5 @@ class LocalTeam(Team):
             agent.halt()
 
     def observed(self) -> Sequence[Batch]:
-        """All batches of pulls, agent by agent."""
-        return [batch for agent in self._members for batch in agent.batches]
+        """All batches of pulls."""
+        return list(self._batches)

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from collabtop.arms import Arms
-from collabtop.coordination.team import Batch, Team, check_replies
+from collabtop.coordination.team import Team, check_replies
 from collabtop.errors import FileError
 from collabtop.protocol import wire
+from collabtop.protocol.batches import Batch
 from collabtop.protocol.ledger import TransportStats
 from collabtop.protocol.messages import Message, Reply, Request
 from collabtop.protocol.setup import Setup

@@ -8,8 +8,9 @@ from typing import ClassVar, Protocol
 
 from collabtop.arms import Arms
 from collabtop.arms.draws import AgentHalted
-from collabtop.coordination.team import Batch, Team
+from collabtop.coordination.team import Team
 from collabtop.protocol.agent import Agent
+from collabtop.protocol.batches import Batch, Batches
 from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.setup import Setup
 from collabtop.runlog.recorder import RewardRecorder
@@ -35,7 +36,8 @@ class ThreadsTeam(Team):
 
     def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
         """Create the agents, and a thread for each."""
-        self._members = [Agent(number, arms, setup, recorder) for number in range(setup.problem.agents)]
+        agents, self._batches = range(setup.problem.agents), Batches(setup.problem.n)
+        self._members = [Agent(number, arms, setup, recorder, batches=self._batches) for number in agents]
         self._threads: list[AgentThread] = []
         for agent in self._members:  # one by one: `close` ends those that were started
             self._threads.append(AgentThread(agent))
@@ -68,8 +70,8 @@ class ThreadsTeam(Team):
             thread.join(timeout=0 if thread.is_busy else None)
 
     def observed(self) -> Sequence[Batch]:
-        """All batches of pulls, agent by agent."""
-        return [batch for agent in self._members for batch in agent.batches]
+        """All batches of pulls."""
+        return list(self._batches)
 
     def halt(self) -> None:
         """Let the agents stop after their current pulls."""

@@ -31,8 +31,8 @@ class Holding(WireTeam):
         self.coordinator = Coordinator(self, Setup(problem, seed=1))
         self.coordinator.open(ConstantArms([0.0] * problem.n))
         for agent, hand in zip(self._members, self.hands, strict=True):
-            agent._hand = np.arange(len(hand))
-            agent._set_keys(np.array(hand, dtype=np.float64))
+            agent._hand = agent._order = np.arange(len(hand))
+            agent._keys = np.array(hand, dtype=np.float64)
 
     @property
     def total(self):

@@ -39,9 +39,9 @@ class AllAgents:
         `all_live` means that no arm has been settled yet, which every agent knows, so the list is not sent.
         """
         shares = self._shares(live, times)
-        arms = None if all_live else live
+        arms, free = None if all_live else live, _free_fields(self._coordinator)
         questions: dict[int, Message] = {
-            agent: _pull(arms, np.array([count]), _starts(self._coordinator, live, offset))
+            agent: Pull(arms, np.array([count]), _starts(self._coordinator, live, offset), free=free)
             for agent, (offset, count) in shares.items()
         }
         answers = self._coordinator.ask_present(questions, Means)
@@ -122,18 +122,21 @@ def pull_in_turn(coordinator: Coordinator, live: Ints, pulls: int, *, all_live: 
     pulls = coordinator.affordable(live, pulls)
     shares = round_robin_shares if len(live) * coordinator.agents <= _CACHED_ARMS else round_robin_shares.__wrapped__
     times_by_agent = shares(len(live), pulls, coordinator.agents)
-    starts = _starts(coordinator, live, 0)
+    arms, starts, free = None if all_live else live, _starts(coordinator, live, 0), _free_fields(coordinator)
     questions: dict[int, Message] = {}
     for agent, times in enumerate(times_by_agent):
         if times.any():
-            questions[agent] = _pull(None if all_live else live, times, starts)
+            questions[agent] = Pull(arms, times, starts, free=free)
         if starts is not None:
             starts = starts + times
     sums = np.zeros(len(live))
     for agent, answer in coordinator.ask(questions, Means).items():
         times = times_by_agent[agent]
-        pulled = times > 0
-        sums[pulled] += answer.means * times[pulled]
+        if len(answer.means) == len(live):
+            sums += answer.means * times
+        else:
+            pulled = times > 0
+            sums[pulled] += answer.means * times[pulled]
     return sums, pulls
 
 
@@ -142,10 +145,9 @@ def _starts(coordinator: Coordinator, arms: Ints, offsets: Ints | int) -> Ints |
     return coordinator.scoreboard.pulls(arms) + offsets if coordinator.problem.numbered else None
 
 
-def _pull(arms: Ints | None, times: Ints, starts: Ints | None, *free: str) -> Pull:
-    """A question in which `times` and `starts` follow from what all know, and the fields `free` as well."""
-    free = (*free, "times") if starts is None else (*free, "times", "starts")
-    return Pull(arms, times, starts, free=free)
+def _free_fields(coordinator: Coordinator, *fields: str) -> tuple[str, ...]:
+    """The fields of a `Pull` that follow from what all know: the times, the starts if there are any, and `fields`."""
+    return (*fields, "times", "starts") if coordinator.problem.numbered else (*fields, "times")
 
 
 @lru_cache(maxsize=256)
@@ -171,16 +173,12 @@ def pull_balanced(coordinator: Coordinator, live: Ints, pulls: int, *, all_live:
     shares = balanced_shares if len(live) <= _CACHED_ARMS else balanced_shares.__wrapped__
     present = coordinator.present
     share_by_agent = dict(zip(present, shares(len(live), pulls, len(present)), strict=False))
-    questions: dict[int, Message] = {}
-    starts_by_agent: dict[int, Ints | None] = {}
-    position = 0  # in the row of all pulls, which the shares divide
-    for agent, (first, times) in share_by_agent.items():
-        offsets = np.zeros(len(times), np.int64)
-        offsets[0] = position % pulls  # an earlier agent may have begun this arm
-        arms = live[first : first + len(times)]
-        starts_by_agent[agent] = starts = _starts(coordinator, arms, offsets)
-        questions[agent] = _pull(arms, times, starts, *(("arms",) if all_live else ()))
-        position = first * pulls + int(offsets[0]) + int(times.sum())
+    starts_by_agent = _balanced_starts(coordinator, live, pulls, share_by_agent)
+    free = _free_fields(coordinator, *(("arms",) if all_live else ()))
+    questions: dict[int, Message] = {
+        agent: Pull(live[first : first + len(times)], times, starts_by_agent.get(agent), free=free)
+        for agent, (first, times) in share_by_agent.items()
+    }
     sums = np.zeros(len(live))
     answers = coordinator.ask_present(questions, Means)
     for agent, (first, times) in share_by_agent.items():
@@ -188,8 +186,23 @@ def pull_balanced(coordinator: Coordinator, live: Ints, pulls: int, *, all_live:
         if agent in answers:
             sums[span] += answers[agent].means * times
         else:
-            sums[span] += _pull_for_lost(coordinator, live[span], times, starts_by_agent[agent])
+            sums[span] += _pull_for_lost(coordinator, live[span], times, starts_by_agent.get(agent))
     return sums, pulls
+
+
+def _balanced_starts(
+    coordinator: Coordinator, live: Ints, pulls: int, share_by_agent: Mapping[int, tuple[int, Ints]]
+) -> dict[int, Ints]:
+    """The numbers of the first pulls of each agent's share; none if pulls need no numbers."""
+    if not coordinator.problem.numbered:
+        return {}
+    starts: dict[int, Ints] = {}
+    position = 0  # in the row of all pulls, which the shares divide
+    for agent, (first, times) in share_by_agent.items():
+        starts[agent] = coordinator.scoreboard.pulls(live[first : first + len(times)])
+        starts[agent][0] += position % pulls  # an earlier agent may have begun this arm
+        position += int(times.sum())
+    return starts
 
 
 @lru_cache(maxsize=256)
@@ -219,10 +232,10 @@ def balanced_share(arms: int, pulls: int, agents: int, agent: int) -> tuple[int,
     if start == stop:
         return 0, np.empty(0, np.int64)
     first, last = start // pulls, (stop - 1) // pulls
-    times = [pulls] * (last - first + 1)
+    times = np.full(last - first + 1, pulls)
     times[0] -= start - first * pulls
     times[-1] -= (last + 1) * pulls - stop
-    return first, np.array(times)
+    return first, times
 
 
 def balanced_time(arms: int, pulls: int, agents: int) -> int:

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from collabtop.coordination.scoreboard import Scoreboard
-from collabtop.protocol.messages import Flags, Ints, Reals
-from collabtop.protocol.ties import perturbed
+from collabtop.protocol.messages import Ints, Reals
+from collabtop.protocol.ties import perturbed, smallest
 
 
 class Settled(NamedTuple):
@@ -100,19 +100,3 @@ def guess_rest(board: Scoreboard, live: Ints, m: int, round: int, rng: np.random
     board.accept(live[~worse], round, "shared")
     board.reject(live[worse], round, "shared")
     board.leave_open(live)
-
-
-def smallest(values: Reals, count: int) -> Flags:
-    """Mark exactly `count` smallest values, 0 <= count <= len(values); use `perturbed` values if means can tie.
-
-    >>> smallest(np.array([3.0, 1.0, 2.0]), 2)
-    array([False,  True,  True])
-    """
-    if count == 0:
-        return np.zeros(len(values), np.bool_)
-    last = np.partition(values, count - 1)[count - 1]
-    chosen: Flags = values <= last
-    surplus = np.count_nonzero(chosen) - count
-    if surplus:  # the two arms next to the border have the same gap; both verdicts are clear, whichever is kept
-        chosen[np.flatnonzero(values == last)[-surplus:]] = False
-    return chosen

@@ -11,8 +11,9 @@ import numpy as np
 
 from collabtop._version import __version__
 from collabtop.arms import Arms
-from collabtop.coordination.team import Batch, Team
+from collabtop.coordination.team import Team
 from collabtop.errors import InputError
+from collabtop.protocol.batches import Batch
 from collabtop.protocol.extension import module_of
 from collabtop.protocol.ledger import TransportStats
 from collabtop.protocol.messages import Reply, Request
