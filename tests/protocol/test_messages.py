@@ -79,6 +79,46 @@ def test_a_message_comes_back_from_bytes_as_it_was(message):
     assert same(wire.decode(wire.encode(message)), message)
 
 
+@given(message=MESSAGES, others=st.lists(MESSAGES, max_size=3))
+def test_messages_come_back_from_the_same_bytes_as_they_were(message, others):
+    for together in ([], [message], [message] * 3, [message, *others]):
+        decoded = wire.decode_all(wire.encode_all(together))
+        assert len(decoded) == len(together)
+        assert all(map(same, decoded, together))
+
+
+def columns(kind="Means", count=2, lengths=(1, 2), array=(0.5, 0.25, 1.0)):
+    """The bytes of messages in columns, some of them wrong."""
+    field = msgspec.Raw(wire._encoder.encode((lengths, np.array(array))))
+    return wire._encoder.encode(wire._Together(wire._Columns(kind, count, [field]), []))
+
+
+def test_columns_that_do_not_fit_together_are_rejected():
+    assert [message.means.tolist() for message in wire.decode_all(columns())] == [[0.5], [0.25, 1.0]]
+    wrong = [
+        columns(kind="Nonsense"),
+        columns(kind="CoarseMeans"),
+        columns(kind="Held"),
+        columns(count=3),
+        columns(lengths=(1, 1)),
+        columns(lengths=(4, -1)),
+        columns(array=(1, 2, 3)),
+        columns(array=(0.5, np.nan, 0.5)),
+        b"nothing",
+    ]
+    for data in wrong:
+        with pytest.raises(ProtocolError, match="not messages"):
+            wire.decode_all(data)
+
+
+@given(message=MESSAGES, position=st.integers(0, 10_000), byte=st.integers(0, 255))
+def test_messages_with_a_damaged_byte_are_messages_or_a_protocol_error(message, position, byte):
+    data = bytearray(wire.encode_all([message] * 2))
+    data[position % len(data)] = byte
+    with suppress(ProtocolError):
+        wire.decode_all(bytes(data))
+
+
 @given(message=MESSAGES)
 def test_two_independent_counts_of_words_agree(message):
     assert ledger.cost(message)[0] == words_on_wire(wire.encode(message))

@@ -58,7 +58,13 @@ def smallest(values: Reals, count: int) -> Flags:
     """
     if count == 0:
         return np.zeros(len(values), np.bool_)
-    last = np.partition(values, count - 1)[count - 1]
+    ordered = values.copy()
+    ordered.partition(count - 1)
+    return first_up_to(values, ordered[count - 1], count)
+
+
+def first_up_to(values: Reals, last: float, count: int) -> Flags:
+    """Mark the first `count` of the values that are at most `last`, the one of rank `count`."""
     chosen: Flags = values <= last
     surplus = np.count_nonzero(chosen) - count
     if surplus:  # such as the two arms next to the border, which have the same gap; whichever stays, both are clear

@@ -1,16 +1,19 @@
 """Encodes messages as MessagePack, and decodes them strictly. Integers have 32 bits, reals 64, flags 1."""
 
 import math
-from functools import reduce
-from operator import or_
-from typing import Any, get_args
+from collections.abc import Sequence
+from functools import cache, lru_cache, reduce
+from itertools import accumulate, pairwise
+from operator import attrgetter, or_
+from typing import Any, get_args, get_origin
 
 import msgspec
 import numpy as np
 
 from collabtop.errors import ProtocolError
 from collabtop.protocol import messages
-from collabtop.protocol.extension import extension_messages
+from collabtop.protocol.extension import AgentExtension, extension_messages, registered_extensions
+from collabtop.protocol.ledger import form_of
 from collabtop.protocol.messages import Message, kind_of
 
 _BUILT_IN = [kind for kind in Message.__subclasses__() if kind.__module__ == messages.__name__]
@@ -50,6 +53,97 @@ def decode(data: bytes) -> Message:
     return message
 
 
+class _Columns(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Messages of one kind, field by field: a list of scalars, or the lengths of arrays and these in one."""
+
+    kind: str
+    count: int
+    fields: list[msgspec.Raw]
+
+
+class _Together(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Several messages: in columns, or each by itself."""
+
+    columns: _Columns | None
+    single: list[bytes]
+
+
+def encode_all(messages: Sequence[Message]) -> bytes:
+    """Encode several messages together: column by column if all have the same kind, which takes a fraction of the time.
+
+    >>> from collabtop.protocol.messages import Held
+    >>> decode_all(encode_all([Held(58), Held(61)]))
+    [Held(size=58), Held(size=61)]
+    """
+    columns = _columns_of(messages)
+    return _encoder.encode(_Together(columns, [] if columns else [encode(message) for message in messages]))
+
+
+def decode_all(data: bytes) -> list[Message]:
+    """Decode what `encode_all` has encoded, as strictly as `decode`."""
+    try:
+        together = _together.decode(data)
+        if together.columns is None:
+            return [decode(message) for message in together.single]
+        return _messages_in(together.columns)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise ProtocolError(f"not messages: {error}") from None
+
+
+def _columns_of(messages: Sequence[Message]) -> _Columns | None:
+    """The columns of messages of one kind; None if they have several kinds, or fields that do not fit into columns."""
+    forms = set(map(form_of, messages))
+    if len(forms) != 1:
+        return None
+    ((kind, *more),) = forms
+    columns = []
+    for name, type_ in _fields(kind):
+        values: list[Any] = list(map(attrgetter(name), messages))
+        if type_ is int and not (min(values) >= _MIN_INT and max(values) <= _MAX_INT):
+            return None  # `encode` names the problem
+        if type_ not in _SCALARS:
+            if get_origin(type_) is not np.ndarray:
+                return None
+            values = [list(map(len, values)), np.concatenate(values)]
+        columns.append(msgspec.Raw(_encoder.encode(values)))
+    return None if any(more) else _Columns(kind_of(kind), len(messages), columns)
+
+
+def _messages_in(columns: _Columns) -> list[Message]:
+    kind = kinds().get(columns.kind)
+    if kind is None or len(columns.fields) != len(_fields(kind)):
+        raise ValueError("unknown kind or fields")
+    decoded: list[list[Any]] = []
+    for (_, type_), field in zip(_fields(kind), columns.fields, strict=True):
+        if type_ in _SCALARS:
+            values = _SCALARS[type_].decode(field)
+            for value in values:
+                _check_number(value)
+        elif get_origin(type_) is np.ndarray:
+            values = _arrays_in(field, type_)
+        else:
+            raise ValueError("a field does not fit into columns")
+        if len(values) != columns.count:
+            raise ValueError("the columns have different lengths")
+        decoded.append(values)
+    return [kind(*values) for values in zip(*decoded, strict=True)]
+
+
+def _arrays_in(field: msgspec.Raw, type_: Any) -> list[Any]:
+    lengths, array = _arrays.decode(field)
+    _check_number(_check_array(type_, array))
+    if min(lengths, default=0) < 0 or sum(lengths) != len(array):
+        raise ValueError("the lengths of arrays do not match their content")
+    return [array[start:stop] for start, stop in pairwise(accumulate(lengths, initial=0))]
+
+
+@cache
+def _fields(kind: type[Message]) -> list[tuple[str, Any]]:
+    """Names and types of the fields of a kind of message, without those that all kinds have."""
+    shared = {field.name for field in msgspec.structs.fields(Message)}
+    return [(field.name, field.type) for field in msgspec.structs.fields(kind) if field.name not in shared]
+
+
 def _check_number(value: Any) -> None:
     if type(value) is int and not _MIN_INT <= value <= _MAX_INT:
         raise ValueError("an integer has more than 32 bits")
@@ -86,19 +180,33 @@ def _decode_array(code: int, data: memoryview) -> Any:
 
 
 def _check_array(type_: Any, value: Any) -> Any:
-    dtype = get_args(get_args(type_)[1])[0]
+    dtype = _dtype_of(type_)
     if isinstance(value, np.ndarray) and value.dtype == dtype:
         return value
     raise ValueError(f"expected an array of {dtype.__name__}")
 
 
+@cache
+def _dtype_of(type_: Any) -> Any:
+    """The NumPy type of the elements of an array type."""
+    return get_args(get_args(type_)[1])[0]
+
+
 def _decoder() -> msgspec.msgpack.Decoder[Any]:
-    classes = tuple(kinds().values())
-    if classes not in _decoders:
-        union = reduce(or_, classes)
-        _decoders[classes] = msgspec.msgpack.Decoder(union, dec_hook=_check_array, ext_hook=_decode_array)
-    return _decoders[classes]
+    return _decoder_with(tuple(registered_extensions().values()))
 
 
-_decoders: dict[tuple[type[Message], ...], msgspec.msgpack.Decoder[Any]] = {}
+@lru_cache(maxsize=8)
+def _decoder_with(extensions: tuple[type[AgentExtension], ...]) -> msgspec.msgpack.Decoder[Any]:
+    """The decoder of all messages, if these extensions are registered."""
+    union = reduce(or_, kinds().values())
+    return msgspec.msgpack.Decoder(union, dec_hook=_check_array, ext_hook=_decode_array)
+
+
 _encoder = msgspec.msgpack.Encoder(enc_hook=_encode_array)
+_together = msgspec.msgpack.Decoder(_Together)
+_arrays = msgspec.msgpack.Decoder(tuple[list[int], Any], ext_hook=_decode_array)
+_SCALARS: dict[Any, msgspec.msgpack.Decoder[Any]] = {
+    type_: msgspec.msgpack.Decoder(list[type_])  # type: ignore[valid-type]
+    for type_ in (int, float, bool)
+}

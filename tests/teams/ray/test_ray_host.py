@@ -16,7 +16,7 @@ from collabtop.protocol.setup import Setup
 from collabtop.runlog.format import Rewards
 from collabtop.teams.ray.host import AgentHost, HostOptions
 from collabtop.teams.remote.envelope import pack_shared, seal_requests
-from collabtop.teams.remote.history import AgentHistory, digest_of
+from collabtop.teams.remote.history import AgentHistory
 from collabtop.teams.remote.host_messages import AgentsRestored, Answers, Heartbeat, RestoreAgents, from_bytes, to_bytes
 from collabtop.teams.remote.reports import ReportOptions, ReportSink
 from tests.support.accepted import accepted_setting
@@ -49,16 +49,16 @@ def answers(host, requests):
 def test_a_restarted_host_reports_that_it_has_no_agents():
     host = make_host(ct.BernoulliArms([0.9, 0.1]))
     message = answers(host, ask(1))
-    assert (message.replies, message.forgotten) == ([], [0, 1])
+    assert (message.replies.open(), message.forgotten) == ([], [0, 1])
 
 
 def test_an_agent_of_a_different_epoch_does_not_answer():
     host = make_host(ct.BernoulliArms([0.9, 0.1]))
     restore(host, [(0, 0), (1, 4)])
     message = answers(host, ask(1))
-    assert [reply.agent for reply in message.replies] == [0]
+    assert message.replies.agents == [0]
     assert message.forgotten == [1]
-    assert [reply.epoch for reply in answers(host, ask(1, epochs=(0, 4))).replies] == [0, 4]
+    assert answers(host, ask(1, epochs=(0, 4))).replies.epochs == [0, 4]
 
 
 def random_reward(candidate, rng):
@@ -72,15 +72,15 @@ def test_a_rebuilt_agent_repeats_its_replies_and_continues_as_before(arms):
     digests, items = [], []
     for number in (1, 2):
         message = answers(first, ask(number))
-        digests += [digest_of(reply) for reply in message.replies if reply.agent == 1]
+        digests += [digest for _, digest, reply in message.replies.open() if reply.agent == 1]
         items += message.items
     records = [item for item in items if isinstance(item, Rewards) and item.agent == 1]
     second = make_host(arms)
     repeated = [request for number in (1, 2) for request in ask(number, agents=[1], epochs=(0, 1))]
     assert restore(second, [(1, 1)], repeated, records).digests == {1: digests}
-    undisturbed = answers(first, ask(3)).replies[1]
-    rebuilt = answers(second, ask(3, agents=[1], epochs=(0, 1))).replies[0]
-    assert rebuilt == msgspec.structs.replace(undisturbed, epoch=1)
+    _, undisturbed, _ = answers(first, ask(3)).replies.open()[1]
+    epoch, rebuilt, _ = answers(second, ask(3, agents=[1], epochs=(0, 1))).replies.open()[0]
+    assert (epoch, rebuilt) == (1, undisturbed)  # the digests of equal replies
 
 
 class RebuiltEveryTime(ct.Team):
@@ -111,10 +111,10 @@ class RebuiltEveryTime(ct.Team):
             self._history.add_request(sealed)
         message = answers(host, [self._history.latest(request.agent) for request in requests])
         self._reports.take(message.items)
-        for reply in message.replies:
-            self._history.add_reply(reply)
+        for epoch, digest, reply in message.replies.open():
+            self._history.add_reply(reply, epoch, digest)
         host.close()
-        return [reply.open() for reply in message.replies]
+        return [reply for _, _, reply in message.replies.open()]
 
 
 class Urns(ct.Arms):

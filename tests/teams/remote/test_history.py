@@ -5,16 +5,21 @@ from __future__ import annotations
 import pytest
 
 from collabtop.errors import ProtocolError
-from collabtop.teams.remote.envelope import SealedReply, SealedRequest
-from collabtop.teams.remote.history import AgentHistory, digest_of
+from collabtop.protocol.messages import Held, Reply
+from collabtop.teams.remote.envelope import SealedRequest, digest_of
+from collabtop.teams.remote.history import AgentHistory
 
 
 def request(number, epoch=0):
     return SealedRequest(epoch, 0, number, (b"question",))
 
 
-def reply(number, epoch=0, answer=b"answer"):
-    return SealedReply(epoch, 0, number, 5, answer)
+def reply(number, answer=7):
+    return Reply(0, number, 5, Held(answer))
+
+
+def add(history, number, epoch=0):
+    history.add_reply(reply(number), epoch, digest_of(reply(number)))
 
 
 @pytest.fixture
@@ -22,7 +27,7 @@ def history():
     """The history of one agent that answered request 1 and not yet request 2."""
     history = AgentHistory(agents=1)
     history.add_request(request(1))
-    history.add_reply(reply(1))
+    add(history, 1)
     history.add_request(request(2))
     return history
 
@@ -32,7 +37,7 @@ def test_a_lost_agent_gets_the_answered_requests_again_and_then_the_open_one(his
     assert history.is_waiting(0)
     assert history.answered_requests(0) == [request(1, epoch=1)]
     assert history.latest(0) == request(2, epoch=1)
-    history.add_reply(reply(2, epoch=1))
+    add(history, 2, epoch=1)
     assert not history.is_waiting(0)
 
 
@@ -41,22 +46,22 @@ def test_a_reply_from_an_earlier_epoch_is_rejected(history):
     with pytest.raises(
         ProtocolError, match="answered request 2 in epoch 0, but its epoch is 1 and its latest request is 2"
     ):
-        history.add_reply(reply(2))
+        add(history, 2)
 
 
 @pytest.mark.parametrize("number", [1, 3])
 def test_a_reply_to_a_different_request_is_rejected(history, number):
     with pytest.raises(ProtocolError, match=f"answered request {number} in epoch 0"):
-        history.add_reply(reply(number))
+        add(history, number)
 
 
 def test_a_second_reply_is_rejected(history):
-    history.add_reply(reply(2))
+    add(history, 2)
     with pytest.raises(ProtocolError, match="answered request 2 twice"):
-        history.add_reply(reply(2))
+        add(history, 2)
 
 
 def test_different_replies_of_a_rebuilt_agent_are_noticed(history):
-    history.check(0, [digest_of(reply(1, epoch=7))])
+    history.check(0, [digest_of(reply(1))])
     with pytest.raises(ProtocolError, match="gave different replies"):
-        history.check(0, [digest_of(reply(1, answer=b"different"))])
+        history.check(0, [digest_of(reply(1, answer=8))])

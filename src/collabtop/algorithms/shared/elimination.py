@@ -6,7 +6,7 @@ import numpy as np
 
 from collabtop.coordination.scoreboard import Scoreboard
 from collabtop.protocol.messages import Ints, Reals
-from collabtop.protocol.ties import perturbed, smallest
+from collabtop.protocol.ties import first_up_to, perturbed, smallest
 
 
 class Settled(NamedTuple):
@@ -29,9 +29,11 @@ def settle(
     Settled(accepted=array([4]), rejected=array([7]), live=array([5, 6]))
     """
     values, below = perturbed(means, rng, bounded=bounded), len(live) - to_accept
-    worse = smallest(values, below)  # the others are sigma_r(1), ..., sigma_r(m_r)
-    lower, upper = values[worse].max(), values[~worse].min()  # ranks m_r + 1 and m_r
-    kept = smallest(np.where(worse, upper - values, values - lower), keep)  # pi_r(1), ..., pi_r(n_{r+1})
+    ordered = values.copy()
+    ordered.partition((below - 1, below))
+    lower, upper = ordered[below - 1 : below + 1]  # ranks m_r + 1 and m_r
+    worse = first_up_to(values, lower, below)  # the others are sigma_r(1), ..., sigma_r(m_r)
+    kept = smallest(np.maximum(upper - values, values - lower), keep)  # pi_r(1), ..., pi_r(n_{r+1})
     settled = ~kept  # E_r
     return Settled(live[settled & ~worse], live[settled & worse], live[kept])  # A_r, E_r \ A_r, I_{r+1}
 

@@ -18,8 +18,7 @@ from collabtop.protocol.setup import Setup
 from collabtop.runlog.format import Rewards, Sums
 from collabtop.teams.ray.cluster import add_folders
 from collabtop.teams.remote import host_messages
-from collabtop.teams.remote.envelope import open_shared, seal_reply
-from collabtop.teams.remote.history import digest_of
+from collabtop.teams.remote.envelope import digest_of, open_shared, seal_replies
 from collabtop.teams.remote.host_messages import from_bytes, to_bytes
 from collabtop.teams.remote.reports import ReportBuffer, ReportOptions
 
@@ -94,7 +93,7 @@ class AgentHost:
     ) -> list[bytes]:
         recorder = self._reports.recorder(self._arms.failure_mode, records)
         agent = Agent(number, self._arms, self._setup, recorder)
-        digests = [digest_of(seal_reply(agent.answer(request), epoch)) for request in requests]
+        digests = [digest_of(agent.answer(request)) for request in requests]
         self._members[number] = epoch, agent
         return digests
 
@@ -107,7 +106,9 @@ class AgentHost:
             else:
                 forgotten.append(request.agent)
         results = self._map(self._reply, present)
-        replies = [seal_reply(reply, self._members[reply.agent][0]) for reply in results if isinstance(reply, Reply)]
+        replies = seal_replies(
+            [(self._members[reply.agent][0], reply) for reply in results if isinstance(reply, Reply)]
+        )
         faults = [fault for fault in results if isinstance(fault, host_messages.Fault)]
         number, items = self._reports.drain()
         return to_bytes(host_messages.Answers(number, replies, faults, forgotten, items))

@@ -14,9 +14,10 @@ import msgspec
 from collabtop.errors import AgentLostError, ProtocolError
 from collabtop.protocol import wire
 from collabtop.protocol.ledger import TransportStats
+from collabtop.protocol.messages import Reply
 from collabtop.runlog.format import AgentState
 from collabtop.teams.remote import host_messages
-from collabtop.teams.remote.envelope import SealedReply, pack_shared
+from collabtop.teams.remote.envelope import pack_shared
 from collabtop.teams.remote.history import AgentHistory
 from collabtop.teams.remote.host_messages import from_bytes, to_bytes
 from collabtop.teams.remote.reports import ReportSink
@@ -109,7 +110,7 @@ class HostPool:
         self._cluster_checked = monotonic()
         self._note_status = note_status
         self._away: set[int] = set()  # agents of lost hosts that are not rebuilt yet
-        self._replies: dict[int, SealedReply] = {}
+        self._replies: dict[int, Reply] = {}
         self._faults: list[host_messages.Fault] = []
         self._losses: Counter[int] = Counter()
         self._stopping = False
@@ -124,7 +125,7 @@ class HostPool:
         self._restore(agents, self._hosts)
         self._wait_until_idle()
 
-    def exchange(self, agents: Iterable[int]) -> dict[int, SealedReply]:
+    def exchange(self, agents: Iterable[int]) -> dict[int, Reply]:
         """Send each of these agents its latest request, and wait for all replies."""
         requested = set(agents)
         self._replies, self._losses = {}, Counter()
@@ -273,8 +274,8 @@ class HostPool:
         if isinstance(message, host_messages.Answers):
             if message.forgotten:
                 raise _HostLost("its host has lost its state")
-            for reply in message.replies:
-                self._history.add_reply(reply)
+            for epoch, digest, reply in message.replies.open():
+                self._history.add_reply(reply, epoch, digest)
                 self._replies[reply.agent] = reply
         if self._faults:
             self._stop()

@@ -133,7 +133,7 @@ class RayTeam(Team):
         for sealed in seal_requests(list(requests), self._history.epochs):
             self._history.add_request(sealed)
         replies = self._pool.exchange(request.agent for request in requests)
-        return [replies[request.agent].open() for request in requests]
+        return [replies[request.agent] for request in requests]
 
     def halt(self) -> None:
         """Let the agents stop after their current pulls."""

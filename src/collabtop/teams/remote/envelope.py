@@ -5,10 +5,12 @@ again in a new epoch, so an answer from an earlier epoch is never accepted. Enve
 ledger only counts the messages inside.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
+import numpy as np
 
 from collabtop.errors import ProtocolError
 from collabtop.protocol import wire
@@ -89,26 +91,79 @@ def unpack(data: bytes, kind: type[_Sealed]) -> list[_Sealed]:
     return sealed
 
 
+class SealedReplies(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The replies of several agents of one host, with one column per field, and their answers encoded together."""
+
+    epochs: list[int]
+    agents: list[int]
+    numbers: list[int]
+    pulls: list[int]
+    digests: list[bytes]
+    """The `digest_of` each reply."""
+    answers: bytes
+
+    def open(self) -> list[tuple[int, bytes, Reply]]:
+        """Decode the replies, each with its epoch and its digest; an invalid answer is rejected."""
+        answers = wire.decode_all(self.answers)
+        columns = zip(self.epochs, self.digests, self.agents, self.numbers, self.pulls, answers, strict=True)
+        try:
+            return [(epoch, digest, Reply(*fields)) for epoch, digest, *fields in columns]
+        except ValueError:
+            raise ProtocolError("invalid replies: the columns have different lengths") from None
+
+
+def seal_replies(replies: Sequence[tuple[int, Reply]]) -> SealedReplies:
+    """Encode replies, each with the epoch of its agent.
+
+    >>> from collabtop.protocol.messages import Held
+    >>> reply = Reply(agent=4, number=1, pulls=0, answer=Held(58))
+    >>> seal_replies([(2, reply)]).open() == [(2, digest_of(reply), reply)]
+    True
+    """
+    return SealedReplies(
+        [epoch for epoch, _ in replies],
+        [reply.agent for _, reply in replies],
+        [reply.number for _, reply in replies],
+        [reply.pulls for _, reply in replies],
+        [digest_of(reply) for _, reply in replies],
+        wire.encode_all([reply.answer for _, reply in replies]),
+    )
+
+
+def digest_of(reply: Reply) -> bytes:
+    """A hash of a reply: equal if and only if the replies are."""
+    parts = [f"{reply.agent} {reply.number} {reply.pulls} {type(reply.answer).__name__}".encode()]
+    for value in msgspec.structs.astuple(reply.answer):
+        parts.append(value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode())
+        parts.append(b"%d" % len(parts[-1]))  # so that it matters where a value ends
+    return hashlib.blake2b(b" ".join(parts), digest_size=16).digest()
+
+
 class _SharedRequests(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Requests that refer to a common list of messages, in which each is stored once."""
 
     messages: list[bytes]
-    requests: list[tuple[int, int, int, tuple[int, ...]]]
+    epochs: list[int]
+    agents: list[int]
+    numbers: list[int]
+    indices: list[tuple[int, ...]]
 
 
 def pack_shared(sealed: Iterable[SealedRequest]) -> bytes:
     """Encode requests to several agents of one host; a message to all of them is sent once."""
-    indices: dict[bytes, int] = {}
-    requests = [
-        (
-            request.epoch,
-            request.agent,
-            request.number,
-            tuple(indices.setdefault(data, len(indices)) for data in request.messages),
-        )
-        for request in sealed
-    ]
-    return _encoder.encode(_SharedRequests(list(indices), requests))
+    sealed, indices = list(sealed), dict[bytes, int]()
+    by_messages = {
+        messages: tuple(indices.setdefault(data, len(indices)) for data in messages)
+        for messages in dict.fromkeys(request.messages for request in sealed)
+    }
+    shared = _SharedRequests(
+        list(indices),
+        [request.epoch for request in sealed],
+        [request.agent for request in sealed],
+        [request.number for request in sealed],
+        [by_messages[request.messages] for request in sealed],
+    )
+    return _encoder.encode(shared)
 
 
 def open_shared(data: bytes) -> list[tuple[int, Request]]:
@@ -122,9 +177,11 @@ def open_shared(data: bytes) -> list[tuple[int, Request]]:
     try:
         shared = msgspec.msgpack.decode(data, type=_SharedRequests)
         messages = [wire.decode(message) for message in shared.messages]
+        by_indices = {indices: tuple(messages[index] for index in indices) for indices in set(shared.indices)}
+        columns = shared.epochs, shared.agents, shared.numbers, shared.indices
         return [
-            (epoch, Request(agent, number, tuple(messages[index] for index in indices)))
-            for epoch, agent, number, indices in shared.requests
+            (epoch, Request(agent, number, by_indices[indices]))
+            for epoch, agent, number, indices in zip(*columns, strict=True)
         ]
     except (msgspec.DecodeError, ValueError, IndexError) as error:
         raise ProtocolError(f"invalid requests: {error}") from None

@@ -19,7 +19,7 @@ import msgspec
 from collabtop.arms.draws import AgentHalted
 from collabtop.errors import CollabtopError, Fields, ProtocolError, PullError, error_fields, rebuild_error
 from collabtop.runlog.format import Rewards, Sums
-from collabtop.teams.remote.envelope import SealedReply
+from collabtop.teams.remote.envelope import SealedReplies
 from collabtop.teams.remote.reports import Item
 
 _INTERRUPTED, _HALTED = "KeyboardInterrupt", "Halted"
@@ -92,7 +92,7 @@ class Answers(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     """The results of requests."""
 
     number: int
-    replies: list[SealedReply]
+    replies: SealedReplies
     faults: list[Fault]
     forgotten: list[int]
     """Agents that the host does not have in the requested epoch: their state was lost."""
