@@ -135,6 +135,8 @@ def registered_extensions() -> dict[str, type[AgentExtension]]:
 
 def extension_of(message: type[Message]) -> type[AgentExtension] | None:
     """The registered extension that handles a kind of request, or None."""
+    if not _extensions:
+        return None
     extension = _extensions.get(kind_of(message).partition(".")[0])
     return extension if extension is not None and message in extension.messages else None
 

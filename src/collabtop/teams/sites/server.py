@@ -82,8 +82,7 @@ class SiteServer:
         self._handshake.latest_request = max([self._handshake.latest_request, *numbers])
         self._checked_at = time.monotonic()
         try:
-            for slot in self._slots:
-                self._send_pending(slot)
+            self._send_pending(self._slots)
             waiting = {pending.reply for pending in self._pending.values()}
             while waiting:
                 done, waiting = await asyncio.wait(waiting, timeout=_TICK, return_when=asyncio.FIRST_EXCEPTION)
@@ -174,18 +173,22 @@ class SiteServer:
         if any(self._by_agent[agent].session is None for agent in unanswered):
             self._transport.absent += passed
 
-    def _send_pending(self, slot: SiteSlot) -> None:
-        if slot.session is None:
-            return
-        for agent in slot.agents:
-            pending = self._pending.get(agent)
-            if pending is None or pending.reply.done():
-                continue
+    def _send_pending(self, slots: Sequence[SiteSlot]) -> None:
+        """Send the requests without a reply to the connected ones of these sites."""
+        sessions = {agent: slot.session for slot in slots if slot.session is not None for agent in slot.agents}
+        unanswered = [
+            pending
+            for agent in sessions
+            if (pending := self._pending.get(agent)) is not None and not pending.reply.done()
+        ]
+        for pending in unanswered:
             if pending.sent:
                 self._transport.repeats += 1
                 pending.waited += _RECONNECT_PENALTY
             pending.sent = True
-            slot.session.send(frames.Ask(seal_requests([pending.request], {agent: slot.session.life})[0]))
+        lives = {agent: session.life for agent, session in sessions.items()}
+        for sealed in seal_requests([pending.request for pending in unanswered], lives):
+            sessions[sealed.agent].send(frames.Ask(sealed))
 
     async def _check_revocations(self) -> None:
         """Disconnect the sites whose certificates were revoked since the last time."""
@@ -260,7 +263,7 @@ class SiteServer:
         self._report(slot, "back" if slot.has_joined else "here")
         slot.has_joined = True
         self._changed.set()
-        self._send_pending(slot)
+        self._send_pending([slot])
 
     def _disconnect(self, slot: SiteSlot, session: Session) -> None:
         if slot.session is session:
@@ -268,17 +271,21 @@ class SiteServer:
             self._report(slot, "gone")
 
     async def _read_all(self, slot: SiteSlot, session: Session, context: Any) -> None:
+        """Handle all frames of a site, until it closes the connection or its session ends."""
+        reading = asyncio.ensure_future(self._handle_all(slot, session, context))
+        ended = asyncio.ensure_future(session.ended.wait())
+        try:
+            await asyncio.wait([reading, ended], return_when=asyncio.FIRST_COMPLETED)
+            if reading.done():
+                reading.result()
+        finally:
+            reading.cancel()
+            ended.cancel()
+
+    async def _handle_all(self, slot: SiteSlot, session: Session, context: Any) -> None:
         joiner = frames.Joiner(frames.largest_frame(self._offer.setup.problem.n))
-        while True:
-            reading = asyncio.ensure_future(read_frame(context, joiner, self._transport))
-            ended = asyncio.ensure_future(session.ended.wait())
-            try:
-                await asyncio.wait([reading, ended], return_when=asyncio.FIRST_COMPLETED)
-                frame = reading.result() if reading.done() else None
-            finally:
-                reading.cancel()
-                ended.cancel()
-            if frame is None:
+        while (frame := await read_frame(context, joiner, self._transport)) is not None:
+            if session.ended.is_set():
                 return
             self._handle(slot, session, frame)
 

@@ -21,6 +21,7 @@ from collabtop.teams.sites.sorted_values import SortedValues
 
 _MOST_COEFFICIENTS = 1_000
 _MOST_STAGES = 100_000
+_FEW = 64  # NumPy's per-call overhead exceeds the cost of so many comparisons in Python
 _NO_ARMS = np.empty(0, np.int64)
 
 
@@ -91,7 +92,7 @@ class PublicState:
             raise ProtocolError(f"{kind_of(type(message))} is not a request")
 
     def _copy(self) -> "PublicState":
-        twin = PublicState(self.agent, self._problem)
+        twin = PublicState.__new__(PublicState)
         vars(twin).update(vars(self))
         return twin
 
@@ -156,7 +157,8 @@ class PublicState:
         _need(_within(times, 0, self._problem.horizon), "a number of pulls out of range")
         if arms is not None:
             _need(_within(arms, 0, self._problem.n - 1) and _distinct(arms), "unknown or repeated arms")
-        self.total_pulls += int(np.broadcast_to(times, count).sum())
+        total = sum(times.tolist()) if len(times) < _FEW else int(times.sum())
+        self.total_pulls += total * count if len(times) == 1 else total
 
     def _open_arms(self, message: msg.OpenArms) -> None:
         _need(0 <= message.count <= self._problem.n and message.times >= 0, "a count out of range")
@@ -265,8 +267,11 @@ class PublicState:
 
     def _means(self, question: msg.Pull, answer: msg.Means) -> None:
         count = self._problem.n if question.arms is None else len(question.arms)
-        pulled = int(np.count_nonzero(np.broadcast_to(question.times, count)))
-        _need(len(answer.means) == pulled, "a different number of means than arms pulled")
+        pulled = np.count_nonzero(question.times)
+        _need(
+            len(answer.means) == (pulled * count if len(question.times) == 1 else pulled),
+            "a different number of means than arms pulled",
+        )
         self._in_range(answer.means)
 
     def _coarse(self, question: msg.PullOpen, answer: msg.CoarseMeans) -> None:
@@ -286,7 +291,9 @@ class PublicState:
     def _in_range(self, values: Reals) -> None:
         # NaN fails these comparisons too.
         if self._problem.bounded:
-            _need(bool(((values >= 0) & (values <= 1)).all()), "a mean or value outside [0, 1]")
+            few = len(values) < _FEW
+            within = all(0 <= value <= 1 for value in values.tolist()) if few else ((values >= 0) & (values <= 1)).all()
+            _need(bool(within), "a mean or value outside [0, 1]")
         else:
             _need(bool(np.isfinite(values).all()), "a mean or value that is not finite")
 
@@ -309,11 +316,14 @@ def _need(holds: bool, otherwise: str) -> None:
 
 
 def _within(numbers: Ints, low: int, high: int) -> bool:
-    return not len(numbers) or bool(numbers.min() >= low and numbers.max() <= high)
+    if len(numbers) < _FEW:
+        return all(low <= number <= high for number in numbers.tolist())
+    return bool(numbers.min() >= low and numbers.max() <= high)
 
 
 def _distinct(numbers: Ints) -> bool:
-    return len(np.unique(numbers)) == len(numbers)
+    unique = set(numbers.tolist()) if len(numbers) < _FEW else np.unique(numbers)
+    return len(unique) == len(numbers)
 
 
 _QUESTIONS: dict[type[Message], Callable[[PublicState, Any], None]] = {
