@@ -94,7 +94,7 @@ def columns(kind="Means", count=2, lengths=(1, 2), array=(0.5, 0.25, 1.0)):
 
 
 def test_columns_that_do_not_fit_together_are_rejected():
-    assert [message.means.tolist() for message in wire.decode_all(columns())] == [[0.5], [0.25, 1.0]]
+    assert [untyped(message).means.tolist() for message in wire.decode_all(columns())] == [[0.5], [0.25, 1.0]]
     wrong = [
         columns(kind="Nonsense"),
         columns(kind="CoarseMeans"),
