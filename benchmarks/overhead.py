@@ -10,7 +10,6 @@ draws in many local stages, it repeats the calls that the run made. Both are mea
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 
 import numpy as np
 from rich.console import Console
@@ -134,10 +134,10 @@ def _process(command: Sequence[str], repeats: int = 15) -> float:
     """CPU seconds of a child process, the fastest of several."""
     times = []
     for _ in range(repeats):
-        before = os.times()
+        before = getrusage(RUSAGE_CHILDREN)
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        after = os.times()
-        times.append(after.children_user + after.children_system - before.children_user - before.children_system)
+        after = getrusage(RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return min(times)
 
 

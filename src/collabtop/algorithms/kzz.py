@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -105,6 +106,7 @@ def sizes_of(n: int) -> list[int]:
     return [*decisive(halving(n)), 0]
 
 
+@lru_cache(maxsize=256)
 def largest_alpha(problem: Problem) -> int:
     """The most pulls of all arms together in a round with which the run stays within the horizon.
 

@@ -21,7 +21,8 @@ class NoiseGauge:
     """
 
     def __init__(self, arms: int) -> None:
-        self._variances, self._limits, self._batches = np.zeros(arms), np.zeros(arms), 0
+        # Every agent has these for every open arm, and only their totals matter.
+        self._variances, self._limits, self._batches = np.zeros(arms, np.float32), np.zeros(arms, np.float32), 0
 
     def keep(self, survived: Flags) -> None:
         """Continue with these arms: those that are no longer open say nothing about the others."""
@@ -43,8 +44,8 @@ class NoiseGauge:
         """
         if not self._batches:
             return None
-        limit = float(self._limits.sum())
-        return min(1.0, float(self._variances.sum()) / limit) if limit else 0.0
+        limit = float(self._limits.sum(dtype=np.float64))
+        return min(1.0, float(self._variances.sum(dtype=np.float64)) / limit) if limit else 0.0
 
 
 def coarse_means(

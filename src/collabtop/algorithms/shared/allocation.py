@@ -2,8 +2,9 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from collabtop.stats import bounds, trimmed_mean
 
 # The same shares are needed in every run of a study; those of more arms than this are not worth the memory.
 _CACHED_ARMS = 10_000
+
+_Answer = TypeVar("_Answer", Means, CoarseMeans)
 
 
 class AllAgents:
@@ -45,14 +48,14 @@ class AllAgents:
             for agent, (offset, count) in shares.items()
         }
         answers = self._coordinator.ask_present(questions, Means)
-        return self._add_up(live, shares, {agent: answer.means for agent, answer in answers.items()})
+        return self._add_up(live, shares, answers, lambda answer: answer.means)
 
     def pull_open(self, live: Ints, survived: Flags | None, times: int, coarseness: float) -> tuple[Reals, int]:
         """The same, with the survivors sent as flags, and means rounded with this coarseness."""
         shares = self._shares(live, times)
         question = PullOpen(survived, times, coarseness, free=("times", "coarseness"))
         answers = self._coordinator.ask_present(dict.fromkeys(shares, question), CoarseMeans)
-        return self._add_up(live, shares, {agent: answer.means() for agent, answer in answers.items()})
+        return self._add_up(live, shares, answers, CoarseMeans.means)
 
     def _shares(self, live: Ints, times: int) -> dict[int, tuple[int, int]]:
         """By agent: how many pulls of an arm the agents before it make, and how many it makes, if any."""
@@ -62,14 +65,19 @@ class AllAgents:
         return {agent: (start - before, count) for agent, (start, count) in shares.items() if count}
 
     def _add_up(
-        self, live: Ints, shares: Mapping[int, tuple[int, int]], means: Mapping[int, Reals]
+        self,
+        live: Ints,
+        shares: Mapping[int, tuple[int, int]],
+        answers: Mapping[int, _Answer],
+        means_of: Callable[[_Answer], Reals],
     ) -> tuple[Reals, int]:
         coordinator = self._coordinator
-        if shares and not means:
+        if shares and not answers:
             raise SiteError("all agents are lost for good")
         sums, pulls = np.zeros(len(live)), 0
-        for agent, local_means in means.items():
-            times = shares[agent][1]
+        for agent, answer in answers.items():
+            # Unpacked one after the other: together they take K times the memory of the arms.
+            local_means, times = means_of(answer), shares[agent][1]
             sums += local_means * times
             pulls += times
             self._pulls_by_agent[agent] += times
