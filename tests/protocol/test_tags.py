@@ -59,6 +59,7 @@ TAGS = {
     "collabtop.events.RoundBegan": "RoundBegan",
     "collabtop.events.RunEnded": "RunEnded",
     "collabtop.events.RunStarted": "RunStarted",
+    "collabtop.events.Scored": "Scored",
     "collabtop.events.SiteChanged": "SiteChanged",
     # frames between coordinator and sites
     "collabtop.teams.sites.frames.Hello": 1,
