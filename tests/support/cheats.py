@@ -59,7 +59,7 @@ class ReadsRewards(Cheat):
         for arm in arms[1:]:
             coordinator.ask({0: Pull(np.array([arm]), np.array([1]), free=("arms", "times"))}, Means)
         sums = np.zeros(problem.n)
-        for batch_arms, _, batch_sums in coordinator.observed():
+        for batch_arms, _, batch_sums, *_ in coordinator.observed():
             sums[batch_arms] += batch_sums
         sums[0] /= coordinator.agents
         return sums
@@ -76,7 +76,7 @@ class ReadsRewardsIfItCan(Cheat):
         if batches is None:
             return -honest
         sums = np.zeros(problem.n)
-        for arms, _, batch_sums in batches:
+        for arms, _, batch_sums, *_ in batches:
             sums[arms] += batch_sums
         return sums
 
