@@ -155,7 +155,7 @@ def test_a_number_too_large_to_add_up_is_no_reward():
 
 
 def test_logged_rewards_have_units():
-    rewards = [[120.0, 80.0], [300.0, 310.0], [95.0, 90.0]]
+    rewards = [[120.0, 80.0] * 20, [300.0, 310.0] * 20, [95.0, 90.0] * 20]
     arms = ct.LoggedArms(rewards, labels=["x", "y", "z"], direction="minimize", bounds=(0, 1_000))
     result = ct.identify(arms, 1, agents=2, horizon=60, seed=1, algorithm="uniform")
     assert result.top == ["z"]
@@ -180,7 +180,7 @@ def test_a_logged_reward_out_of_range_is_named(rewards, message):
 
 def test_a_file_of_rewards_has_a_unit(tmp_path):
     path = tmp_path / "latency.csv"
-    path.write_text("candidate,reward\nold,250\nnew,120\nold,260\nnew,110\n")
+    path.write_text("candidate,reward\n" + "old,250\nnew,120\nold,260\nnew,110\n" * 10)
     arms = ct.read_rewards(path, direction="minimize", bounds=None)
     assert ct.identify(arms, 1, agents=1, horizon=20, seed=1).top == ["new"]
     with pytest.raises(ct.FileError, match=r"line 2: found 250.0, but a reward lies in \[0, 1\]: pass bounds"):

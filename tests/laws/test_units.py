@@ -33,11 +33,19 @@ def without_unit(result):
     plain = result.to_dict()
     for key in ("direction", "bounds", "estimates", "warnings"):
         del plain[key]
+    for row in plain["answer"]:
+        del row["mean"], row["low"], row["high"]
     return plain
 
 
 def means(result):
     return [estimate.mean for estimate in result.estimates]
+
+
+def ends(result, factor=1.0):
+    """The ends of the intervals of the answer times a factor, the smaller one of each first."""
+    known = [(row.low, row.high) for row in result.standings if row.low is not None]
+    return [end for row in known for end in sorted(factor * end for end in row)]
 
 
 directions = st.sampled_from(["maximize", "minimize"])
@@ -52,6 +60,7 @@ def test_minimizing_rewards_is_maximizing_their_opposites(algorithm, seed, m, bo
     large = run(lambda c, rng: -reward(c, rng), algorithm, seed, m, bounds=opposite_bounds)
     assert without_unit(small) == without_unit(large)
     assert means(small) == [None if mean is None else pytest.approx(-mean) for mean in means(large)]
+    assert ends(small) == pytest.approx(ends(large, factor=-1.0))
 
 
 @settings(max_examples=15, deadline=None)
@@ -79,6 +88,7 @@ def test_without_bounds_the_scale_of_rewards_does_not_matter(algorithm, seed, m,
     result = run(reward, algorithm, seed, m, bounds=None)
     scaled = run(lambda c, rng: reward(c, rng) * 2.0**exponent, algorithm, seed, m, bounds=None)
     assert without_unit(scaled) == without_unit(result)
+    assert ends(scaled) == pytest.approx(ends(result, 2.0**exponent))
     assert means(scaled) == [None if mean is None else pytest.approx(mean * 2.0**exponent) for mean in means(result)]
 
 
@@ -98,9 +108,10 @@ def test_a_small_difference_of_large_rewards_counts(algorithm, bounds):
 
 
 @pytest.mark.parametrize(
-    "unit", [{"direction": "minimize", "bounds": None}, {"direction": "minimize", "bounds": (0, 9)}]
+    "team", ["threads", *(pytest.param(team, marks=pytest.mark.slow) for team in ("processes", "ray"))]
 )
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_the_same_run_on_threads(unit, algorithm):
-    local, threads = (run(reward, algorithm, 5, 2, team=team, **unit) for team in ("local", "threads"))
-    assert local == threads
+@pytest.mark.parametrize("bounds", [None, (0, 9)])
+def test_the_same_run_on_every_team(team, bounds):
+    unit = {"direction": "minimize", "bounds": bounds}
+    for algorithm in ("frugal-top", "frugal-top-noniid", "collab-top-iid"):
+        assert run(reward, algorithm, 5, 2, team=team, **unit) == run(reward, algorithm, 5, 2, **unit)
