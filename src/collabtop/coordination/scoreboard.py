@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from collabtop.arms.unit import DEFAULT_UNIT, Unit
 from collabtop.errors import ProtocolError
-from collabtop.intervals import Evidence, FiniteEvidence
+from collabtop.intervals import Evidence, FiniteEvidence, drift_bounds, mean_bounds
 from collabtop.problem import opposite, squares_of_opposite
 from collabtop.protocol.messages import Ints, Reals
 
@@ -198,6 +198,12 @@ class Scoreboard:
     def pulls(self, arms: Ints) -> Ints:
         """The pulls of each of these arms, as far as the coordinator knows them."""
         return np.maximum(self._pulls[arms], 0)
+
+    def bounds(self, arms: Ints, error: float) -> tuple[Reals, Reals]:
+        """Intervals of the means of these arms that miss one of them, at any time, with probability at most `error`."""
+        if self._finite is not None:
+            return drift_bounds(Evidence(*(column[arms] for column in self._finite.evidence)), error)
+        return mean_bounds(self._pulls[arms].astype(np.float64), self._sums[arms], self._squares[arms], error)
 
     def accept(self, arms: Ints, round: int, phase: str) -> None:
         """Accept these arms into the answer."""

@@ -17,7 +17,7 @@ from collabtop.protocol.batches import Batches
 from collabtop.protocol.extension import AgentExtension, extension_of
 from collabtop.protocol.messages import Flags, Ints, Message, Reals, Reply, Request
 from collabtop.protocol.pruning import prune
-from collabtop.protocol.rounding import NoiseGauge, coarse_means
+from collabtop.protocol.rounding import NoiseGauge, coarse_means, with_squares
 from collabtop.protocol.setup import Setup
 from collabtop.protocol.ties import perturbed, random_order
 
@@ -80,6 +80,7 @@ class Agent:
         if self._own_limit is not None:
             self._own_pulls, self._own_sums = np.zeros(arms.n, np.int64), np.zeros(arms.n)
         self._squares = _NO_REALS  # of the last draw, one sum per arm
+        self._sends_squares = False
         self._extensions: dict[type[AgentExtension], AgentExtension] = {}
 
     def answer(self, request: Request) -> Reply:
@@ -182,7 +183,29 @@ class Agent:
             pulled = np.broadcast_to(times > 0, arms.shape)
             starts = np.broadcast_to(np.asarray(starts), arms.shape)[pulled]
             arms, times = arms[pulled], times[times > 0]
-        return msg.Means(self._draw(arms, times, starts) / times)
+        if self._sends_squares and self._problem.paired:
+            return self._compare(arms, times, np.broadcast_to(np.asarray(starts), arms.shape))
+        means = self._draw(arms, times, starts) / times
+        return msg.Means(means, self._mean_squares(means, times))
+
+    def _send_squares(self, message: msg.SendSquares) -> None:
+        self._sends_squares = True
+
+    def _mean_squares(self, means: Reals, times: Ints) -> Reals | None:
+        """The mean squares of the last draw, if they are wanted; of rewards seen only as sums, an upper bound."""
+        if not self._sends_squares:
+            return None
+        squares = self._squares / times
+        return np.clip(np.where(np.isnan(squares), means, squares), means**2, means)
+
+    def _compare(self, arms: Ints, times: Ints, starts: Ints) -> msg.Means:
+        """Pull the arms one example after the other, and send how far they are from the average on each."""
+        sums, squares = np.zeros(len(arms)), np.zeros(len(arms))
+        for number in range(int(times[0])):
+            rewards = self._draw(arms, np.array([1]), starts + number)
+            sums += rewards
+            squares += ((rewards - rewards.mean()) / 2) ** 2
+        return msg.Means(sums / times, squares / times)
 
     def _open_arms(self, message: msg.OpenArms | msg.TimeUsed) -> None:
         """Do nothing: the counts determine the number of pulls, which every `Pull` states anyway."""
@@ -196,14 +219,17 @@ class Agent:
         start, times = self._problem.share(self.number, message.times, self._open_pulls)
         self._open_pulls += message.times * self._problem.agents
         if not self._problem.bounded:  # means without bounds are not rounded
-            return msg.CoarseMeans(0, False, None, self._draw(self._open, np.array([times]), start) / times)
+            means = self._draw(self._open, np.array([times]), start) / times
+            return msg.CoarseMeans(0, False, None, means)
         half = times // 2
         sums = self._draw(self._open, np.array([times - half]), start)
+        squares = self._squares
         if half:
             second_sums = self._draw(self._open, np.array([half]), start + times - half)
             self._gauge.add(sums, times - half, second_sums, half)
-            sums = sums + second_sums
-        return coarse_means(sums, times, self._gauge.noise, message.coarseness, self._draws.bulk)
+            sums, self._squares = sums + second_sums, squares + self._squares
+        answer = coarse_means(sums, times, self._gauge.noise, message.coarseness, self._draws.bulk)
+        return with_squares(answer, sums, self._squares, times) if self._sends_squares else answer
 
     def _deal(self, message: msg.Deal) -> msg.Held:
         self._hand = hashing.hand(message.coefficients, self._problem.n, self._problem.agents, self.number)
@@ -286,5 +312,6 @@ _HANDLERS: dict[type[Message], Callable[[Agent, Any], Message | None]] = {
     msg.Prune: Agent._prune,
     msg.PullOpen: Agent._pull_open,
     msg.OpenArms: Agent._open_arms,
+    msg.SendSquares: Agent._send_squares,
     msg.TimeUsed: Agent._open_arms,
 }

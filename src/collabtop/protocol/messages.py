@@ -14,6 +14,7 @@ TimeUsed     time steps of the local rounds         (no answer)                 
 Prune        deal by this seed, prune locally       Hand: arms with their means      frugal-top
 Pull         pull these arms                        Means: one per arm pulled        all shared rounds
 OpenArms     the number of open arms                (no answer)                      confident-top
+SendSquares  send squares with means from now on    (no answer)                      confident-top
 PullOpen     which arms survived; pull them         CoarseMeans: means rounded       frugal-top-noniid
                                                     according to their noise
 ===========  =====================================  ===============================  ===================
@@ -192,10 +193,19 @@ class Pull(Message, frozen=True, tag="Pull"):
     starts: Ints | None = None
 
 
+class SendSquares(Message, frozen=True, tag="SendSquares"):
+    """From now on, send a mean square with every mean.
+
+    If arms are paired, it is that of (1 + x - average) / 2 - 1/2, with the average over all arms that are pulled on the
+    same example. Otherwise, it is that of the rewards x.
+    """
+
+
 class Means(Message, frozen=True, tag="Means"):
-    """The means of the pulls just made, one per arm that was pulled."""
+    """The means of the pulls just made, one per arm that was pulled; and their mean squares, after `SendSquares`."""
 
     means: Reals
+    squares: Reals | None = None
 
 
 class OpenArms(Message, frozen=True, tag="OpenArms"):
@@ -226,6 +236,14 @@ class CoarseMeans(Message, frozen=True, tag="CoarseMeans"):
     arcsine: bool
     packed: Packed | None
     exact: Reals | None
+    packed_squares: Packed | None = None
+    """After `SendSquares`: the mean squares, in the same form as the means: as numbers of steps ..."""
+    exact_squares: Reals | None = None
+    """... or as they are."""
+
+    def squares(self) -> Reals | None:
+        """The mean squares, if they were requested."""
+        return self.exact_squares if self.packed_squares is None else self.packed_squares.unpack() / self.steps
 
     def means(self) -> Reals:
         """The means, rounded or exact."""

@@ -2,6 +2,7 @@
 
 import math
 
+import msgspec
 import numpy as np
 
 from collabtop.protocol.messages import CoarseMeans, Flags, Ints, Reals, arcsine_levels
@@ -71,6 +72,24 @@ def coarse_means(
     if not steps:
         return CoarseMeans(0, False, None, means)
     return CoarseMeans(steps, True, Packed.of(_rounded(means, steps, rng), steps), None)
+
+
+def with_squares(answer: CoarseMeans, sums: Reals, squares: Reals, times: int) -> CoarseMeans:
+    """Add mean squares to an answer with means: as whole numbers if both are whole numbers, otherwise both exactly.
+
+    Squares that are unknown (NaN) are those of 0/1 rewards, which are the largest possible.
+
+    >>> answer = CoarseMeans(20, False, Packed.of(np.array([7, 12]), 20), None)
+    >>> with_squares(answer, np.array([7.0, 12.0]), np.array([7.0, 12.0]), 20).squares()
+    array([0.35, 0.6 ])
+    >>> with_squares(answer, np.array([7.0, 12.0]), np.array([3.5, 12.0]), 20).means()
+    array([0.35, 0.6 ])
+    """
+    squares = np.clip(np.where(np.isnan(squares), sums, squares), sums**2 / times, sums)
+    counted = answer.packed is not None and not answer.arcsine
+    if counted and bool((np.floor(squares) == squares).all()):
+        return msgspec.structs.replace(answer, packed_squares=Packed.of(squares.astype(np.int64), times))
+    return CoarseMeans(0, False, None, sums / times, None, squares / times)
 
 
 def _arcsine_steps(times: int, noise: float | None, coarseness: float) -> int:

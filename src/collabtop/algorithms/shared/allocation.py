@@ -35,6 +35,8 @@ class AllAgents:
         self._sums_by_agent: dict[int, Reals] = {}
         self._pulls_by_agent: Counter[int] = Counter()
         self._subtracted: frozenset[int] = coordinator.lost
+        self.squares = np.zeros(0)
+        """Sums of the squares of the last pulls, after `SendSquares`."""
 
     def pull(self, live: Ints, times: int, *, all_live: bool = False) -> tuple[Reals, int]:
         """Let every agent pull every live arm `times` times: what to add to the sums and to the pulls of each arm.
@@ -48,6 +50,28 @@ class AllAgents:
             for agent, (offset, count) in shares.items()
         }
         answers = self._coordinator.ask_present(questions, Means)
+        self._add_squares(live, shares, answers, lambda answer: answer.squares)
+        return self._add_up(live, shares, answers, lambda answer: answer.means)
+
+    def pull_divided(
+        self, live: Ints, pulls: int, *, all_live: bool = False, cut_short: bool = False
+    ) -> tuple[Reals, int]:
+        """Let all agents together pull every live arm `pulls` times, each on different examples, the same for all arms.
+
+        Agents know `pulls` unless the round is cut short.
+        """
+        coordinator = self._coordinator
+        pulls = coordinator.affordable(live, pulls)
+        each, left_over = divmod(pulls, coordinator.agents)
+        counts = [each + (agent < left_over) for agent in range(coordinator.agents)]
+        shares = {agent: (sum(counts[:agent]), count) for agent, count in enumerate(counts) if count}
+        free = ("starts",) if cut_short else ("times", "starts")
+        questions: dict[int, Message] = {
+            agent: Pull(None if all_live else live, np.array([count]), _starts(coordinator, live, offset), free=free)
+            for agent, (offset, count) in shares.items()
+        }
+        answers = coordinator.ask(questions, Means)
+        self._add_squares(live, shares, answers, lambda answer: answer.squares)
         return self._add_up(live, shares, answers, lambda answer: answer.means)
 
     def pull_open(self, live: Ints, survived: Flags | None, times: int, coarseness: float) -> tuple[Reals, int]:
@@ -55,7 +79,21 @@ class AllAgents:
         shares = self._shares(live, times)
         question = PullOpen(survived, times, coarseness, free=("times", "coarseness"))
         answers = self._coordinator.ask_present(dict.fromkeys(shares, question), CoarseMeans)
+        self._add_squares(live, shares, answers, CoarseMeans.squares)
         return self._add_up(live, shares, answers, CoarseMeans.means)
+
+    def _add_squares(
+        self,
+        live: Ints,
+        shares: Mapping[int, tuple[int, int]],
+        answers: Mapping[int, _Answer],
+        squares_of: Callable[[_Answer], Reals | None],
+    ) -> None:
+        self.squares = np.zeros(len(live))
+        for agent, answer in answers.items():
+            local = squares_of(answer)
+            if local is not None:
+                self.squares += local * shares[agent][1]
 
     def _shares(self, live: Ints, times: int) -> dict[int, tuple[int, int]]:
         """By agent: how many pulls of an arm the agents before it make, and how many it makes, if any."""
@@ -175,9 +213,16 @@ def pull_balanced(coordinator: Coordinator, live: Ints, pulls: int, *, all_live:
 
     Each arm is pulled by as few agents as an equal load allows.
     """
+    return pull_balanced_squares(coordinator, live, pulls, all_live=all_live)[:2]
+
+
+def pull_balanced_squares(
+    coordinator: Coordinator, live: Ints, pulls: int, *, all_live: bool = False
+) -> tuple[Reals, int, Reals]:
+    """The same, with what to add to the sums of squares, if agents were asked to `SendSquares`."""
     pulls = coordinator.affordable(live, pulls)
     if pulls == 0:
-        return np.zeros(len(live)), 0
+        return np.zeros(len(live)), 0, np.zeros(len(live))
     shares = balanced_shares if len(live) <= _CACHED_ARMS else balanced_shares.__wrapped__
     present = coordinator.present
     share_by_agent = dict(zip(present, shares(len(live), pulls, len(present)), strict=False))
@@ -187,15 +232,17 @@ def pull_balanced(coordinator: Coordinator, live: Ints, pulls: int, *, all_live:
         agent: Pull(live[first : first + len(times)], times, starts_by_agent.get(agent), free=free)
         for agent, (first, times) in share_by_agent.items()
     }
-    sums = np.zeros(len(live))
+    sums, squares = np.zeros(len(live)), np.zeros(len(live))
     answers = coordinator.ask_present(questions, Means)
     for agent, (first, times) in share_by_agent.items():
         span = slice(first, first + len(times))
         if agent in answers:
             sums[span] += answers[agent].means * times
+            local = answers[agent].squares
+            squares[span] += 0.0 if local is None else local * times
         else:
             sums[span] += _pull_for_lost(coordinator, live[span], times, starts_by_agent.get(agent))
-    return sums, pulls
+    return sums, pulls, squares
 
 
 def _balanced_starts(

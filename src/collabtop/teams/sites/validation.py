@@ -22,6 +22,7 @@ from collabtop.teams.sites.sorted_values import SortedValues
 _MOST_COEFFICIENTS = 1_000
 _MOST_STAGES = 100_000
 _FEW = 64  # NumPy's per-call overhead exceeds the cost of so many comparisons in Python
+_ROUNDING = 1e-9
 _NO_ARMS = np.empty(0, np.int64)
 
 
@@ -62,6 +63,8 @@ class PublicState:
         """What the agent revealed about the sorted values; None: nothing yet."""
         self._top = 0
         """How many of the held arms are above the last border."""
+        self._sends_squares = False
+        """Whether it was asked to send squares with means."""
         self._pruned_hand: tuple[Ints, int] = _NO_ARMS, 0
         """The separate hand that the last `Prune` dealt, and how many of its arms were handed over."""
 
@@ -162,6 +165,19 @@ class PublicState:
 
     def _open_arms(self, message: msg.OpenArms) -> None:
         _need(0 <= message.count <= self._problem.n and message.times >= 0, "a count out of range")
+
+    def _send_squares(self, message: msg.SendSquares) -> None:
+        self._sends_squares = True
+
+    def _check_squares(self, means: Reals, squares: Reals | None) -> None:
+        """Mean squares come with means after `SendSquares`, and are possible for these means."""
+        if not self._sends_squares:
+            _need(squares is None, "squares that were not requested")
+            return
+        _need(squares is not None and len(squares) == len(means), "a different number of squares than of means")
+        assert squares is not None
+        least, most = (0.0, 0.25) if self._problem.paired else (means**2, means)
+        _need(bool(((squares >= least - _ROUNDING) & (squares <= most + _ROUNDING)).all()), "squares out of range")
 
     def _time_used(self, message: msg.TimeUsed) -> None:
         _need(0 <= message.time <= self._problem.horizon, "a time out of range")
@@ -273,6 +289,7 @@ class PublicState:
             "a different number of means than arms pulled",
         )
         self._in_range(answer.means)
+        self._check_squares(answer.means, answer.squares)
 
     def _coarse(self, question: msg.PullOpen, answer: msg.CoarseMeans) -> None:
         if answer.packed is None:
@@ -281,12 +298,21 @@ class PublicState:
             means = answer.means()
             _need(len(means) == self._open, "a different number of means than arms pulled")
             self._in_range(means)
+            _need(answer.packed_squares is None, "squares in a different form than means")
+            self._check_squares(means, answer.exact_squares)
             return
         _need(self._problem.bounded, "rounded means of rewards without bounds")
         _need(answer.exact is None and answer.steps >= 1, "no means, or means in both forms")
         _need(answer.packed.count == self._open, "a different number of means than arms pulled")
         _need(answer.packed.width == max(1, answer.steps.bit_length()), "numbers packed with the wrong width")
         _need(_within(answer.packed.unpack(), 0, answer.steps), "a mean or value outside [0, 1]")
+        _need(answer.exact_squares is None, "squares in a different form than means")
+        if answer.packed_squares is not None:
+            numbers = answer.packed_squares
+            _need(numbers.count == self._open, "a different number of squares than of means")
+            _need(numbers.width == answer.packed.width and not answer.arcsine, "numbers packed with the wrong width")
+            _need(_within(numbers.unpack(), 0, answer.steps), "squares out of range")
+        self._check_squares(answer.means(), answer.squares())
 
     def _in_range(self, values: Reals) -> None:
         # NaN fails these comparisons too.
@@ -337,6 +363,7 @@ _QUESTIONS: dict[type[Message], Callable[[PublicState, Any], None]] = {
     msg.Prune: PublicState._prune,
     msg.Pull: PublicState._pull,
     msg.OpenArms: PublicState._open_arms,
+    msg.SendSquares: PublicState._send_squares,
     msg.TimeUsed: PublicState._time_used,
     msg.PullOpen: PublicState._pull_open,
 }
