@@ -4,20 +4,24 @@ The log of a real run is divided into ten events per second, as if its pulls wer
 
 - in the server, at the beginning, in the middle and at the end of the hour: CPU time and bytes sent per event, while
   the log is read five times per second, as it is when the page is open;
-- in Chromium: seconds until the whole log is on the page, and, while the run continues at its pace (a process writes
-  the log), the time between frames and the longest task.
+- in Chromium: seconds until the first paint and until the whole log is on the page, the heap of the page and the
+  memory of the server (a process of its own) by then, how long a search and a sort of all candidates take, and, while
+  the run continues at its pace (a process writes the log), the time between frames and the longest task.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import re
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain, zip_longest
 from pathlib import Path
 
@@ -34,9 +38,10 @@ from collabtop.watch.views import changes, view
 from collabtop.watch.watched_runs import WatchedRun
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.support.evaluations import long_label
 from tests.support.page_server import page_in_thread
 
-EVENTS_PER_SECOND, READS_PER_SECOND, AGENTS, PULLS = 10, 5, 20, 20
+EVENTS_PER_SECOND, READS_PER_SECOND, AGENTS, PULLS = 10, 5, 20, 10  # 100 pulls per second
 FRAMES = """async (seconds) => {
   const gaps = [], tasks = [];
   const take = (list) => list.getEntries().forEach((task) => tasks.push(task.duration));
@@ -49,6 +54,23 @@ FRAMES = """async (seconds) => {
   }
   gaps.sort((a, b) => a - b);
   return {median: gaps[gaps.length >> 1], p99: gaps[Math.floor(gaps.length * 0.99)], longest: gaps.at(-1), tasks};
+}"""
+
+
+SEARCH_AND_SORT = """async () => {
+  const median = (times) => times.sort((a, b) => a - b)[times.length >> 1], search = document.getElementById("search");
+  const measure = async (act) => {
+    const began = performance.now(); act();
+    const took = performance.now() - began;
+    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+    return took;
+  };
+  const searches = [], sorts = [];
+  for (const text of ["step", "prompt 99", "careful with", "dates", ""])
+    searches.push(await measure(() => { search.value = text; search.dispatchEvent(new Event("input")); }));
+  for (const key of ["label", "mean", "pulls", "verdict", "place"])
+    sorts.push(await measure(() => document.querySelector(`[data-key=${key}] button`).click()));
+  return [median(searches), median(sorts)];
 }"""
 
 
@@ -72,11 +94,11 @@ def main() -> None:
 
 def hour_of_events(path: Path, candidates: int, seconds: int) -> list[Record]:
     """The records of a run, ten per second with agents in turn, and a timestamp every second."""
-    means = np.random.default_rng(1).uniform(0.05, 0.95, candidates)
+    means = np.random.default_rng(1).uniform(0.05, 0.95, candidates).tolist()
+    labels = [long_label(number) for number in range(candidates)]
     ct.identify(
-        means.tolist(),
+        ct.FunctionArms(means, lambda mean, rng: rng.random() < mean, labels=labels),
         10,
-        pull=lambda mean, rng: rng.random() < mean,
         agents=AGENTS,
         horizon=seconds * EVENTS_PER_SECOND * PULLS // AGENTS,
         algorithm="kzz",
@@ -165,14 +187,23 @@ def in_browser(log: Path, records: list[Record], seconds: int) -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         tab = browser.new_context(viewport={"width": 1200, "height": 900}).new_page()
         print("\n| page | |\n| --- | --- |")
-        with page_in_thread(runs_in([log])) as page:
+        with server_of(log) as (url, process):
             start = time.monotonic()
-            tab.goto(page.url + "runs/whole.ctlog")
+            tab.goto(url + "runs/whole.ctlog")
             paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
             tab.wait_for_function(f"() => performance.getEntriesByName('first-contentful-paint').length && {paint} > 0")
             print(f"| first paint | {tab.evaluate(paint) / 1000:.2f} s |")
-            tab.wait_for_selector("#answer:visible", timeout=300_000)
+            tab.wait_for_function(
+                "() => document.getElementById('answer-title').textContent === 'Answer'", timeout=300_000
+            )
             print(f"| the whole log on the page | {time.monotonic() - start:.2f} s |")
+            tab.locator("#candidate-table .label-button").first.click()
+            tab.wait_for_selector("#candidate-pulls tbody tr", timeout=60_000)
+            tab.keyboard.press("Escape")
+            search, sort = tab.evaluate(SEARCH_AND_SORT)
+            print(f"| search, sort of all candidates (median) | {search:.0f}, {sort:.0f} ms |")
+            print(f"| heap of the page | {heap_of(tab) / 1e6:.0f} MB |")
+            print(f"| memory of the server, at most | {peak_bytes(process.pid) / 1e6:.0f} MB |")
             tab.goto("about:blank")
         middle = len(records) // 2
         more = [record for record in records[middle:] if not isinstance(record, Finished)]
@@ -182,13 +213,34 @@ def in_browser(log: Path, records: list[Record], seconds: int) -> None:
         ready.wait()
         with page_in_thread(runs_in([half])) as page:
             tab.goto(page.url + "runs/half.ctlog")
-            tab.wait_for_function("() => document.querySelectorAll('#leaders tbody tr').length", timeout=300_000)
+            tab.wait_for_selector("#candidate-table .label-button", timeout=300_000)
             tab.wait_for_timeout(3_000)
             report(tab, seconds)
             tab.goto("about:blank")
         stop.set()
         writer.join()
         browser.close()
+
+
+@contextmanager
+def server_of(log: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """`collabtop watch` of a log, in a process of its own."""
+    command = [sys.executable, "-m", "collabtop", "watch", str(log), "--port", "0", "--no-open"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        yield next(word for word in process.stderr.readline().split() if word.startswith("http://")), process
+        process.terminate()
+
+
+def peak_bytes(process: int) -> int:
+    return int(re.findall(r"VmHWM:\s+(\d+)", Path(f"/proc/{process}/status").read_text())[0]) << 10
+
+
+def heap_of(tab: Tab) -> float:
+    session = tab.context.new_cdp_session(tab)
+    session.send("Performance.enable")
+    metrics = session.send("Performance.getMetrics")["metrics"]
+    return float(next(item["value"] for item in metrics if item["name"] == "JSHeapUsedSize"))
 
 
 def report(tab: Tab, seconds: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from playwright.sync_api import Page as Tab
 from playwright.sync_api import expect
 
 import collabtop as ct
+from collabtop.runs.warnings import border
 from collabtop.stats import Z_95
 from collabtop.watch.serve import runs_in
 from tests.support.axe import violations
@@ -405,10 +405,7 @@ def test_the_border_of_the_answer_is_stated_with_its_interval(desktop, served):
     tab = show(desktop, served)
     text = tab.locator("#answer-text").inner_text()
     assert "separated from the rest" in text
-    rows = {row.label: row for row in served.prompts.table().rows}
-    weakest = min((rows[label] for label in served.prompts.top), key=lambda row: row.mean)
-    half = lambda row: (row.high - row.low) / 2  # noqa: E731
-    others = [row for row in rows.values() if row.label not in served.prompts.top and row.mean is not None]
-    hardest = min(others, key=lambda row: (weakest.mean - row.mean) / max(math.hypot(half(weakest), half(row)), 1e-12))
-    assert f"by {weakest.mean - hardest.mean:.4f} ± {math.hypot(half(weakest), half(hardest)):.4f}" in text
-    assert pytest.approx(1.96, abs=1e-3) == Z_95  # the level that the text names
+    result = served.prompts
+    pair = border(result.estimates, result._problem, result._seen)
+    assert f"place {result.top_indices.index(pair.accepted) + 1} is ahead of place" in text
+    assert f"by {pair.gap:.4f} ± {Z_95 * pair.standard_error:.4f} (95%)" in text

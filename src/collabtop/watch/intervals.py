@@ -26,11 +26,15 @@ def seen_intervals(state: LogState, header: Header) -> tuple[Reals, Reals]:
     rewarded = tally.pulls - tally.failed  # failed pulls gave no reward, so they do not make an interval shorter
     seen = np.flatnonzero(rewarded)
     pulls, means, squares = rewarded[seen].astype(np.float64), tally.means[seen], tally.squares[seen]
-    if header.unit.bounded:
-        squares = np.fmin(squares, means * pulls)  # NaN if rewards were seen only as sums
-        low[seen], high[seen] = mean_bounds(pulls, means * pulls, squares, 1 - LEVEL)
-        exact = seen[rewarded[seen] == (header.problem.population or 0)]
-        low[exact] = high[exact] = tally.means[exact]
-    else:
-        low[seen], high[seen] = normal_bounds(pulls, means, squares, header.problem.population)
+    low[seen], high[seen] = reward_intervals(pulls, means, squares, header)
     return low, high
+
+
+def reward_intervals(pulls: Reals, means: Reals, squares: Reals, header: Header) -> tuple[Reals, Reals]:
+    """The intervals of means of so many rewards with these sums of squares (NaN: unknown)."""
+    population = header.problem.population
+    if not header.unit.bounded:
+        return normal_bounds(pulls, means, squares, population)
+    low, high = mean_bounds(pulls, means * pulls, np.fmin(squares, means * pulls), 1 - LEVEL)
+    exact = pulls == (population or 0)
+    return np.where(exact, means, low), np.where(exact, means, high)

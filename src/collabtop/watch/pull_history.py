@@ -15,8 +15,10 @@ from numpy.typing import ArrayLike
 from collabtop.arms.draws import ALL_AGENTS, example_order
 from collabtop.arms.unit import DEFAULT_UNIT, Unit
 from collabtop.runlog.format import Exchange, FailedAttempt, Header, Record, Rewards, Sums, Timestamp
+from collabtop.runs.evidence import shown_ends
 from collabtop.runs.result import printable
-from collabtop.stats import Z_95, wilson_interval
+from collabtop.stats import Z_95
+from collabtop.watch.intervals import reward_intervals
 from collabtop.watch.log_follower import LogFollower
 from collabtop.watch.thinning import ThinnedSeries
 
@@ -73,8 +75,8 @@ class PullHistory:
         self.spent: float | None = None
         """What its pulls were charged, if they reported it."""
         self.points = ThinnedSeries()
-        """Pulls, those that failed, mean and time, after a selection of the records."""
-        self._total, self._at = 0.0, math.nan
+        """Pulls that gave a reward, their mean, that of their squares, all pulls and the time, after some records."""
+        self._total, self._squares, self._at = 0.0, 0.0, math.nan
         self._unnumbered: dict[int, list[Pull]] = {}
         self._next_replicate: Counter[int] = Counter()
 
@@ -134,7 +136,7 @@ class PullHistory:
             self.spent = (self.spent or 0.0) + float(np.nansum(costs[places]))
         failed = np.isnan(own)
         self.failed += int(failed.sum())
-        self._count(record.agent, len(own), float(own[~failed].sum()))
+        self._count(record.agent, len(own), float(own[~failed].sum()), float((own[~failed] ** 2).sum()))
         if self.is_paired:
             self._unnumbered.setdefault(record.agent, []).extend(pulls)
             if self.header is not None and (self.header.agents == 1 or not self.header.iid):
@@ -151,13 +153,15 @@ class PullHistory:
         arms, times, sums = record.unpack()
         own = arms == self.arm
         if own.any():
-            self._count(record.agent, int(times[own].sum()), float(sums[own].sum()))
+            # Of rewards that were seen only as sums, the squares are at most the rewards.
+            self._count(record.agent, int(times[own].sum()), float(sums[own].sum()), float(sums[own].sum()))
 
-    def _count(self, agent: int, pulls: int, total: float) -> None:
+    def _count(self, agent: int, pulls: int, total: float, squares: float) -> None:
         self.pulls_by_agent[agent] += pulls
         self._total += total
-        if self.pulls > self.failed:
-            self.points.add((self.pulls, self.failed, self._total / (self.pulls - self.failed), self._at))
+        self._squares += squares
+        if rewarded := self.pulls - self.failed:
+            self.points.add((rewarded, self._total / rewarded, self._squares / rewarded, self.pulls, self._at))
 
     def _number_pulls(self) -> None:
         """Find the examples of an exchange's pulls: agents that share examples use them in the order of the agents."""
@@ -221,7 +225,7 @@ def candidate_view(history: PullHistory, page: int) -> dict[str, Any]:
         "retries": history.retries,
         "last_error": history.last_error,
         "spent": history.spent,
-        "points": [_point(history, *point) for point in history.points],
+        "points": _points(history),
         "agents": sorted(history.pulls_by_agent.items()),
         "listed": len(history.kept),
         "pages": math.ceil(len(history.kept) / ROWS_PER_PAGE),
@@ -229,11 +233,14 @@ def candidate_view(history: PullHistory, page: int) -> dict[str, Any]:
     }
 
 
-def _point(history: PullHistory, pulls: int, failed: int, mean: float, at: float) -> list[float | None]:
-    unit, low, high = history.unit, None, None
-    if unit.bounded:
-        low, high = unit.shown_interval(*wilson_interval(mean, pulls - failed, population=history.population))
-    return [pulls, unit.shown(mean), low, high, None if math.isnan(at) else at]
+def _points(history: PullHistory) -> list[list[float | None]]:
+    """Pulls, mean, both ends of its interval and time, in the user's unit."""
+    if not (points := list(history.points)) or history.header is None:
+        return []
+    rewarded, means, squares, pulls, times = (np.array(column, np.float64) for column in zip(*points, strict=True))
+    low, high = shown_ends(reward_intervals(rewarded, means, squares * rewarded, history.header), history.unit)
+    columns = pulls, history.unit.shown(means), low, high, times
+    return [[None if math.isnan(x) else x for x in row] for row in zip(*(c.tolist() for c in columns), strict=True)]
 
 
 def _row(history: PullHistory, pull: Pull) -> dict[str, Any]:

@@ -26,6 +26,8 @@ from collabtop.watch.watched_studies import Studies
 
 _SECONDS_BETWEEN_CHANGES = 0.2
 _SECONDS_BETWEEN_LISTS = 1.0
+_PAUSES = 4.0
+"""The pause after a view, as a multiple of the time that it took."""
 _SECONDS_OF_READING = 0.5
 """How long an open page waits for the next piece of a long log."""
 _SECONDS_BETWEEN_HEARTBEATS = 10.0
@@ -153,10 +155,13 @@ class PageServer:
         async def updates() -> AsyncIterator[Any]:
             before: Sections | None = None
             while True:
+                start = time.monotonic()
                 after = await asyncio.to_thread(_updated_view, run, _SECONDS_OF_READING)
                 yield await asyncio.to_thread(changes, before, after)
                 before = after
-                await asyncio.sleep(_SECONDS_BETWEEN_CHANGES)
+                # A run with very many candidates is shown less often, so that the page leaves the machine to the run.
+                spent = 0.0 if run.status == "reading" else _PAUSES * (time.monotonic() - start)
+                await asyncio.sleep(min(_SECONDS_BETWEEN_LISTS, max(_SECONDS_BETWEEN_CHANGES, spent)))
 
         return self._stream(updates())
 

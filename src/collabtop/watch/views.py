@@ -14,7 +14,9 @@ from collabtop.runlog.format import Header
 from collabtop.runlog.log_state import MessageTotals
 from collabtop.runs.evidence import shown_ends
 from collabtop.runs.replay import Counts
-from collabtop.runs.result import printable
+from collabtop.runs.result import Result, printable
+from collabtop.runs.warnings import border
+from collabtop.stats import Z_95
 from collabtop.watch.intervals import known_intervals, seen_intervals
 from collabtop.watch.watched_runs import WatchedRun
 
@@ -99,7 +101,7 @@ def _head(run: WatchedRun, header: Header) -> Sections:
         "why": header.why,
         "arms": header.arms_class,
         "confidence": header.confidence,
-        "labels": None if header.labels is None else [printable(label, markup=False) for label in header.labels],
+        "labels": run.labels,
         "paired": header.paired,
         "direction": header.direction,
         "bounds": header.bounds,
@@ -242,7 +244,8 @@ def _answer(run: WatchedRun) -> Sections:
     """The answer, or the best that is known so far."""
     complete = run.state.top is not None
     if run.state.pulls == 0:
-        return {"complete": complete, "top": run.state.top or [], "sure": None, "warnings": [], "standings": []}
+        nothing: Sections = {"sure": None, "warnings": [], "standings": [], "border": None}
+        return {"complete": complete, "top": run.state.top or [], **nothing}
     result = run.result()
     return {
         "complete": complete,
@@ -250,7 +253,20 @@ def _answer(run: WatchedRun) -> Sections:
         "sure": result.sure if complete else None,
         "warnings": [printable(line, markup=False) for line in result.warnings] if complete else [],
         "standings": [[row.places, row.thin] for row in result.standings],
+        "border": _border(run, result),
     }
+
+
+def _border(run: WatchedRun, result: Result) -> Sections | None:
+    """The candidates on both sides of the answer's border that are hardest to separate, and their difference."""
+    tally, unit = run.state.tally, result.unit
+    assert run.header is not None
+    pair = border(result.estimates, run.header.problem, (tally.pulls, tally.squares) if tally.pulls.any() else None)
+    if pair is None:
+        return None
+    half = unit.shown_difference(Z_95 * pair.standard_error)
+    arms = {"inside": pair.accepted, "outside": pair.rejected}
+    return arms | {"difference": unit.shown_difference(pair.gap), "half": half}
 
 
 def summary(run: WatchedRun) -> Sections:

@@ -47,6 +47,8 @@ class WatchedRun:
         """Must be held to read or write the fields below."""
         self.state = LogState()
         self.calls = CallStatistics()
+        self.labels: list[str] | None = None
+        """The labels of the candidates, if they have some, with control characters as escapes."""
         self.error: str | None = None
         """Why the log cannot be read, if it cannot."""
         self.baseline: Baseline | None = None
@@ -111,6 +113,7 @@ class WatchedRun:
             self._replay.add(record)
         if isinstance(record, Header):
             _check_size(record)
+            self.labels = None if record.labels is None else [printable(label, markup=False) for label in record.labels]
         self.state.add(record)
         self.calls.add(record, self.state.pulls if isinstance(record, Timestamp) else 0)
         if self._wants_replay and isinstance(record, Header):

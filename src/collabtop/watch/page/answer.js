@@ -1,7 +1,6 @@
 // The answer: the best m now, how sure that is, and what it has cost; the tiles below it.
 
 import { $, clamped, fill, make, setText } from "./parts.js";
-import { border, signOf } from "./standing.js";
 import { dateTime, duration, mean, money, range, whole } from "./format.js";
 
 const FEW = 8; // candidates of the answer that are shown before the rest is asked for
@@ -33,10 +32,10 @@ export function sureness(state, rows) {
   const { answer, head } = state;
   if (answer.sure === true) return `It is correct with probability at least ${head.confidence}.`;
   const limit = answer.complete && answer.sure === false ? "The run reached its limit before it had the requested confidence. " : "";
-  const gap = border(rows, head.m, signOf(head));
+  const gap = answer.border;
   if (!gap) return limit + (rows[head.m] ? "There are too few rewards to compare it with the next candidate." : "These are all candidates.");
-  if (gap.half === null) return `${limit}Place ${whole(gap.inside.place)} is ahead of place ${whole(gap.outside.place)} by ${mean(gap.difference)}; rewards without bounds have no interval here.`;
-  const difference = `place ${whole(gap.inside.place)} is ahead of place ${whole(gap.outside.place)} by ${mean(gap.difference)} ± ${mean(gap.half)} (95%)`;
+  const place = (arm) => whole(rows.find((row) => row.arm === arm).place);
+  const difference = `place ${place(gap.inside)} is ahead of place ${place(gap.outside)} by ${mean(gap.difference)}${gap.half === null ? "" : ` ± ${mean(gap.half)} (95%)`}`;
   if (gap.difference > gap.half) return `${limit}It is separated from the rest: ${difference}.`;
   return `${limit}It is not separated from the rest${answer.complete ? "" : " yet"}: ${difference}.`;
 }

@@ -35,20 +35,3 @@ export function standing(state, source) {
   });
   return rows;
 }
-
-const halfWidth = (row) => (row.high - row.low) / 2;
-
-// The weakest of the first m, and the one after them that is hardest to separate from it: their difference, and half
-// the width of its 95% interval (null if intervals are not known); null if their means are not known.
-export function border(rows, m, sign) {
-  const hasIntervals = rows.some((row) => row.low !== null), usable = (row) => (hasIntervals ? row.low : row.mean) !== null;
-  const weakest = rows.slice(0, m).filter(usable).reduce((least, row) => (least && sign * least.mean <= sign * row.mean ? least : row), null);
-  if (!weakest) return null;
-  let hardest = null, least = Infinity;
-  for (const row of rows.slice(m)) {
-    if (!usable(row)) continue;
-    const half = Math.hypot(halfWidth(weakest), halfWidth(row)), difference = sign * (weakest.mean - row.mean), clear = half > 0 ? difference / half : hasIntervals ? Math.sign(difference) * Number.MAX_VALUE : difference; // exact means are clear of each other
-    if (clear < least) { least = clear; hardest = { inside: weakest, outside: row, difference, half: hasIntervals ? half : null }; }
-  }
-  return hardest;
-}
