@@ -1,6 +1,6 @@
 // The one order of candidates, for the answer, the chart and the table.
 
-import { VERDICTS } from "./format.js";
+import { VERDICTS, whole } from "./format.js";
 
 const STANDING = { accepted: 0, open: 1, inside: 2, rejected: 3 };
 export const ORDER = "the answer first, then open candidates, those settled inside an agent, and rejected ones; within each, the best mean first.";
@@ -31,7 +31,7 @@ export function standing(state, source) {
   // Places are those that the evidence leaves open; candidates outside the answer have the order of the table.
   rows.forEach((row, index) => {
     row.place = index + 1;
-    [row.places, row.thin] = (answer && answer.standings[final.get(row.arm)]) || [String(row.place), undefined];
+    [row.places, row.thin] = (answer && answer.standings[final.get(row.arm)]) || [whole(row.place), undefined];
   });
   return rows;
 }
