@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from collabtop.runlog.log_repair import RepairReport as RepairReport
     from collabtop.runlog.log_repair import repair as repair
     from collabtop.runlog.totals import Totals as Totals
+    from collabtop.runs.extended_run import extend as extend
     from collabtop.runs.handle import Run as Run
     from collabtop.runs.identification import identify as identify
     from collabtop.runs.identification import start as start
@@ -175,6 +176,7 @@ _MODULE_OF = {
     "dry_run": "planning.forecasts",
     "error_bound": "problem",
     "events": "events",
+    "extend": "runs.extended_run",
     "frugal_error_bound": "algorithms.shared.frugal_bound",
     "frugal_noniid_error_bound": "algorithms.shared.frugal_bound",
     "gaps": "problem",

@@ -42,6 +42,7 @@ TAGS = {
     "collabtop.runlog.format.AgentStatus": "AgentStatus",
     "collabtop.runlog.format.Exchange": "Exchange",
     "collabtop.runlog.format.FailedAttempt": "FailedAttempt",
+    "collabtop.runlog.format.Extended": "Extended",
     "collabtop.runlog.format.Finished": "Finished",
     "collabtop.runlog.format.Header": "Header",
     "collabtop.runlog.format.JournalHeader": "JournalHeader",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random.bit_generator import ISpawnableSeedSequence
 from numpy.typing import NDArray
 
-_COORDINATOR, _AGENT, _PULL, _ORDER, _ROWS = 0, 1, 2, 3, 4
+_COORDINATOR, _AGENT, _PULL, _ORDER, _ROWS, _LEG = 0, 1, 2, 3, 4, 5
 _HALTING = Lock()
 
 
@@ -156,6 +156,17 @@ def _hashed(words: NDArray[np.uint32], before: np.uint32, after: np.uint32) -> N
 def _mixed(word: np.uint32, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
     mixed: NDArray[np.uint32] = np.full_like(words, word) * _MIX_LEFT - words * _MIX_RIGHT
     return mixed ^ (mixed >> _SHIFT)
+
+
+def leg_seed(seed: int, extensions: int) -> int:
+    """The seed of the draws of a run that was extended so often; the seed itself for one that was not.
+
+    >>> leg_seed(7, extensions=0), leg_seed(7, extensions=1) == leg_seed(7, extensions=2)
+    (7, False)
+    """
+    if not extensions:
+        return seed
+    return int(np.random.SeedSequence(seed, spawn_key=(_LEG, extensions)).generate_state(1, np.uint64)[0])
 
 
 class AgentHalted(Exception):  # noqa: N818  (not an error: another agent failed, or the user stops the run)

@@ -12,6 +12,7 @@ from collabtop.cli.certs_command import certs
 from collabtop.cli.coordinate_command import coordinate, coordinate_examples
 from collabtop.cli.demo_command import demo, demo_examples
 from collabtop.cli.errors import Command, OneLineErrors
+from collabtop.cli.extend_command import extend, extend_examples
 from collabtop.cli.identify_command import identify, identify_examples
 from collabtop.cli.join_command import join, join_examples
 from collabtop.cli.plan_command import plan, plan_examples
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 app.command(cls=Command, epilog=identify_examples)(identify)
 app.command(cls=Command, epilog=resume_examples)(resume)
+app.command(cls=Command, epilog=extend_examples)(extend)
 app.command(cls=Command, epilog=show_examples)(show)
 app.command(cls=Command, epilog=repair_examples)(repair)
 app.command(cls=Command, epilog=watch_examples)(watch)

@@ -11,6 +11,7 @@ import typer
 
 import collabtop as ct
 from collabtop.cli.output import print_json, print_tables
+from collabtop.cli.values import load
 
 
 class TeamName(StrEnum):
@@ -55,6 +56,13 @@ AddressOption = Annotated[
 ]
 Workers = Annotated[int | None, typer.Option(help="How many pulls run at once.")]
 RateOption = Annotated[float | None, typer.Option("--rate", help="How many calls may begin per second.")]
+LoggedPull = Annotated[str | None, object_option("Your function.")]
+LoggedArmsOption = Annotated[
+    str | None, object_option("Your candidates, if the file does not hold them; or your own arms.")
+]
+LoggedMeans = Annotated[Path | None, file_option("The file of means of a simulation.")]
+LoggedCsv = Annotated[Path | None, file_option("The file of logged rewards.")]
+LoggedReplay = Annotated[bool, typer.Option("--replay", help="With --csv: the run was started with --replay.")]
 Retries = Annotated[int, typer.Option(help="How often a failed pull is tried again.")]
 Wait = Annotated[float, typer.Option(help="Seconds before the first retry; doubled for each later one.")]
 TimeLimit = Annotated[float | None, typer.Option(help="The most seconds a pull may take.")]
@@ -77,6 +85,34 @@ Json = Annotated[bool, typer.Option("--json", help="Print only JSON: the whole r
 def result_printer(*, json: bool) -> "Callable[[ct.Result], None]":
     """The function that prints a result: as JSON, or as a table."""
     return (lambda result: print_json(result.to_dict())) if json else print_tables
+
+
+def logged_source(
+    checkpoint: Path,
+    pull: str | None,
+    arms: str | None,
+    means: Path | None,
+    csv: Path | None,
+    policy: "ct.PullPolicy",
+    *,
+    replay: bool,
+) -> dict[str, Any]:
+    """What has to be passed again for the run that a checkpoint holds."""
+    given: dict[str, Any] = {}
+    if arms is not None:
+        loaded = load("--arms", arms)
+        given["arms" if isinstance(loaded, ct.Arms) else "candidates"] = loaded
+    if means is not None:
+        given["arms"] = ct.read_arms(means)
+    if csv is not None:
+        from collabtop.runs.checkpoint import read_header
+
+        header = read_header(checkpoint)
+        unit: dict[str, Any] = {"direction": header.direction, "bounds": header.bounds}
+        given["arms"] = ct.read_rewards(csv, replay=replay, **unit)
+    if pull is not None:
+        given |= {"pull": load("--pull", pull), "policy": policy}
+    return given
 
 
 def make_team(team: TeamName, address: str | None) -> "str | ct.Team":

@@ -12,7 +12,7 @@ from collabtop.runlog.file import read_log
 from collabtop.runlog.format import Header
 from collabtop.runlog.log_state import Note, notes_in
 from collabtop.runlog.totals import Totals
-from collabtop.runs.checkpoint import header_of, read_header
+from collabtop.runs.checkpoint import leg_of, read_header
 from collabtop.runs.peeking import peek
 from collabtop.runs.result import Result, printable
 from collabtop.validation import wrong_value
@@ -78,7 +78,7 @@ def _calls(totals: Totals) -> dict[str, str]:
 def notes_table(path: str | PathLike[str], candidate: str) -> tuple[Table, list[Note]]:
     """The notes about the pulls of one candidate, by its label or number, as a table and as data."""
     records = read_log(path)
-    header = header_of(records, path)
+    header = leg_of(records, path).header
     labels = header.labels or tuple(map(str, range(header.n)))
     if candidate not in labels:
         raise wrong_value("candidate", candidate, "the label of a candidate is needed; collabtop show lists them")

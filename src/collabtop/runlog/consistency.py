@@ -10,6 +10,7 @@ from collabtop.protocol.setup import Setup
 from collabtop.runlog.format import (
     AgentStatus,
     Exchange,
+    Extended,
     Finished,
     Header,
     JournalHeader,
@@ -62,6 +63,8 @@ class RecordCheck:
             return
         elif isinstance(record, Sums):
             self._check_pulls(record)
+        elif isinstance(record, Extended):
+            self._extend(record)
         elif isinstance(record, Exchange):
             self._check_exchange(record)
         elif isinstance(record, Finished):
@@ -87,6 +90,11 @@ class RecordCheck:
             problem = msgspec.msgpack.decode(header.setup, type=Setup).problem
             self._n, self._horizon, self._bounded = problem.n, problem.horizon, problem.bounded
             self._agents, self._agent_count = frozenset(header.agents), len(header.agents)
+
+    def _extend(self, record: Extended) -> None:
+        if record.horizon <= self._horizon:
+            raise ValueError(f"its horizon is {record.horizon}, but the run already has {self._horizon}")
+        self._horizon, self._reported = record.horizon, {}
 
     def _check_pulls(self, record: Rewards | Sums) -> None:
         record.check_range(bounded=self._bounded)

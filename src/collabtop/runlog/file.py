@@ -15,7 +15,17 @@ from typing import IO, Any
 from collabtop.errors import CheckpointError, FileError, reason
 from collabtop.runlog.consistency import RecordCheck
 from collabtop.runlog.flusher import Flusher
-from collabtop.runlog.format import MAGIC, AgentState, AgentStatus, Finished, Record, Timestamp, answer_in, framed
+from collabtop.runlog.format import (
+    MAGIC,
+    AgentState,
+    AgentStatus,
+    Extended,
+    Finished,
+    Record,
+    Timestamp,
+    answer_in,
+    framed,
+)
 from collabtop.runlog.locks import is_locked_here, lock_file
 from collabtop.runlog.reading import Tail, damaged, examine, read_records
 from collabtop.runlog.regular import open_regular, private_only, regular_only
@@ -98,7 +108,8 @@ class RunLog:
             if self.answer is not None and isinstance(record, AgentStatus):  # nothing follows the answer
                 return
             self._write(frame)
-            self.answer = self.answer or answer_in([record])
+            if isinstance(record, Finished | Extended):
+                self.answer = answer_in([record])
         if sync:
             self.sync()
         else:
@@ -118,6 +129,13 @@ class RunLog:
             except OSError as error:
                 raise self._failed(error) from None
             self._synced = size
+
+    def read(self) -> list[Record]:
+        """All records that the file holds now."""
+        with self._lock:
+            self._file.seek(0)
+            records, _ = read_records(contents(self._file, self._shown), self.path)
+        return records
 
     def note_time(self) -> None:
         """Append the time of day, at most once per second."""

@@ -11,6 +11,7 @@ FailedAttempt  an attempt at a pull that failed, and what it was charged
 Sums           pulls of one agent as one sum per arm, and the state of its generator afterwards
 Exchange       requests and replies, as they crossed
 Finished       the answer
+Extended       a longer horizon: the records after it are of a run that uses the rewards before it
 RemoteRun      the id of a run whose agents are at remote sites, and the names of the sites
 JournalHeader  in a site's own journal: the run, its set-up, and the site's arms
 StudyHeader    in a study's journal: the study
@@ -30,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collabtop.arms.base import Drawn
+from collabtop.arms.draws import leg_seed
 from collabtop.arms.unit import LARGEST_REWARD, Bounds, Direction, Unit
 from collabtop.errors import CheckpointError
 from collabtop.problem import Problem
@@ -99,6 +101,12 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
     """The bounds of rewards in the user's unit, or None; the log itself has internal values."""
     name: str | None = None
     """What the user calls the run."""
+    doubling: bool = False
+    """Whether the run has no limit: its horizon is doubled again and again until it is stopped."""
+    extensions: Count = 0
+    """How often the run was extended; 0 in the log itself, where `Extended` records follow."""
+    numbered: bool = False
+    """Whether pulls of IID arms are numbered over all agents although they are not paired: in an extended run."""
 
     def __post_init__(self) -> None:
         if self.m > self.n:
@@ -109,9 +117,14 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
         self.unit  # noqa: B018  (raises an error if it is invalid)
 
     @property
+    def draw_seed(self) -> int:
+        """The seed of all draws: each leg of an extended run has its own, unless pull number t must stay the same."""
+        return self.seed if self.paired or self.pull_limit is not None else leg_seed(self.seed, self.extensions)
+
+    @property
     def problem(self) -> Problem:
         """The numbers that every agent knew."""
-        numbered = self.iid and (self.paired or self.sample_size is not None)
+        numbered = self.iid and (self.paired or self.numbered or self.sample_size is not None)
         bounded, counts = self.bounds is not None, (self.n, self.m, self.agents, self.horizon)
         return Problem(*counts, self.pull_limit, numbered=numbered, bounded=bounded, sample_size=self.sample_size)
 
@@ -367,6 +380,15 @@ class Finished(msgspec.Struct, frozen=True, tag="Finished"):
     top: list[Index]
 
 
+class Extended(msgspec.Struct, frozen=True, tag="Extended"):
+    """The run continues with a longer horizon: what follows is a run of its own that uses the rewards before it."""
+
+    horizon: Annotated[int, msgspec.Meta(ge=1, le=MAX_HORIZON)]
+    budget: float | None = None
+    numbered: bool = True
+    """Whether pulls of IID arms are numbered over all agents, so that any agent can use the rewards of all."""
+
+
 class RemoteRun(msgspec.Struct, frozen=True, tag="RemoteRun"):
     """A run whose agents outlive the coordinator's process."""
 
@@ -413,6 +435,7 @@ Record = (
     | Timestamp
     | AgentStatus
     | Finished
+    | Extended
     | RemoteRun
     | JournalHeader
     | StudyHeader
@@ -464,4 +487,8 @@ def answer_in(records: Iterable[Record]) -> Finished | None:
     >>> answer_in([Timestamp(0.0)]) is None, answer_in([Finished([3])])
     (True, Finished(top=[3]))
     """
-    return next((record for record in records if isinstance(record, Finished)), None)
+    answer = None
+    for record in records:
+        if isinstance(record, Finished | Extended):
+            answer = record if isinstance(record, Finished) else None
+    return answer

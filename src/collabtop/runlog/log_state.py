@@ -14,6 +14,7 @@ from collabtop.runlog.format import (
     AgentState,
     AgentStatus,
     Exchange,
+    Extended,
     FailedAttempt,
     Finished,
     Header,
@@ -23,6 +24,7 @@ from collabtop.runlog.format import (
     Sums,
     Timestamp,
 )
+from collabtop.runlog.legs import extended_header
 from collabtop.runlog.tally import Tally
 from collabtop.runlog.totals import TotalsCounter
 
@@ -112,6 +114,14 @@ class LogState:
                 self._add_exchange(record)
             case Finished():
                 self.top = record.top
+            case Extended():
+                self._extend(record)
+
+    def _extend(self, record: Extended) -> None:
+        assert self.header is not None
+        self.header, self.top = extended_header(self.header, record), None
+        self.messages, self.round_trips, self.points, self._exchanges_per_point = {}, 0, [], 1
+        self._reported_pulls[:] = 0
 
     def _add_time(self, at: float) -> None:
         self.started = at if self.started is None else self.started

@@ -3,7 +3,7 @@
 import math
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Protocol
@@ -13,10 +13,12 @@ import numpy as np
 from collabtop.arms import Arms, Draws
 from collabtop.arms.base import NOTHING_DRAWN, Drawn, Ints, Reals, Recorder
 from collabtop.arms.calls import AttemptOutcome, PullAttempt
+from collabtop.arms.draws import AgentHalted
 from collabtop.errors import CheckpointError, FileError
 from collabtop.events import Event, OnEvent, PullFailed, PullsMade
 from collabtop.runlog.flusher import Flusher
 from collabtop.runlog.format import AgentState, Exchange, FailedAttempt, Record, Rewards, Sums
+from collabtop.runlog.pool import RewardPool
 from collabtop.runlog.tally import Scorer, Tally
 from collabtop.runlog.totals import Totals, TotalsCounter
 
@@ -50,6 +52,9 @@ class RewardRecorder(Recorder):
         failure_mode: what happens to pulls that fail (`Arms.failure_mode`).
         tally: adds up the rewards by candidate, if they are wanted before the run ends.
         scorer: makes `Scored` events, if they are wanted.
+        pool: rewards of earlier legs of the run, which are used before new pulls are made.
+        earlier: the records of these legs.
+        charge: called with the arms and times of all pulls of this leg; False if they exceed the budget.
     """
 
     def __init__(
@@ -60,8 +65,11 @@ class RewardRecorder(Recorder):
         failure_mode: str = "",
         tally: Tally | None = None,
         scorer: Scorer | None = None,
+        pool: RewardPool | None = None,
+        earlier: Sequence[Record] = (),
+        charge: Callable[[Ints, Ints], bool] | None = None,
     ) -> None:
-        logged_mode = failure_mode_in(records)
+        logged_mode = failure_mode_in([*earlier, *records])
         if logged_mode is not None and logged_mode != failure_mode:
             raise FileError(
                 f"the checkpoint holds failed pulls that were handled with failures={logged_mode!r}, so the run cannot "
@@ -70,9 +78,9 @@ class RewardRecorder(Recorder):
         self.records = records
         """What an earlier process of the same run logged."""
         self._sink, self._on_event, self._failure_mode = sink, on_event, failure_mode
-        self.tally, self._scorer = tally, scorer
+        self.tally, self._scorer, self.pool = tally, scorer, pool
         self._lock = threading.Lock()
-        self._logged = _logged_by_agent(records)
+        self._logged = _logged_by_agent(records, gaps=pool is not None)
         self._sums = {(record.agent, record.first): record for record in records if isinstance(record, Sums)}
         self._buffers: dict[int, _Buffer] = {}
         self._buffers_lock = threading.Lock()
@@ -81,6 +89,8 @@ class RewardRecorder(Recorder):
         self._unpublished: dict[int, list[_Buffer]] = {}  # rewards of each agent that were written, but not published
         self.failed: Counter[int] = Counter()
         """Pulls of each arm that failed for good, including those of the checkpoint."""
+        self._charge = charge
+        self._earlier_totals = TotalsCounter(earlier).totals()
         self._counter = TotalsCounter(records)
         self._charged_before = self._counter.pending()
 
@@ -94,7 +104,7 @@ class RewardRecorder(Recorder):
     def totals(self) -> Totals:
         """What all calls took, including those of earlier processes; current when no agent is pulling."""
         with self._buffers_lock:
-            return self._counter.totals()
+            return self._counter.totals().plus(self._earlier_totals)
 
     @property
     def is_logged(self) -> bool:
@@ -169,11 +179,18 @@ class RewardRecorder(Recorder):
 
     def recall(self, attempt: PullAttempt, limit: int) -> Drawn:
         """The recorded pulls from this one on, up to the first that is not recorded."""
+        if self.pool is not None:
+            pooled = self.pool.take(attempt.agent, attempt.arm, attempt.replicate, limit)
+            if len(pooled):
+                self._count_failed(attempt.arm, pooled)
+                self._note_pooled(attempt.agent, len(pooled))
+                return Drawn(pooled)
         logged = self._logged.get(attempt.agent)
         if logged is None or attempt.number >= len(logged.arms):
             return NOTHING_DRAWN
         drawn = logged.pulls(attempt, limit)
         if len(drawn.rewards):
+            self._is_paid_for(np.array([attempt.arm]), np.array([len(drawn.rewards)]))
             self._count_failed(attempt.arm, drawn.rewards)
             if self.tally is not None:
                 with self._buffers_lock:
@@ -182,6 +199,16 @@ class RewardRecorder(Recorder):
             if self._scorer is not None:
                 self.publish(self._scorer.scored(attempt.agent, [(attempt.arm, drawn)], recalled=True))
         return drawn
+
+    def _note_pooled(self, agent: int, pulls: int) -> None:
+        """Count pulls of earlier legs that are used; their rewards are in the tally already."""
+        if self.tally is not None:
+            with self._buffers_lock:
+                self.tally.agent_pulls[agent] += pulls
+        self.publish(PullsMade(agent, pulls, recalled=True))
+
+    def _is_paid_for(self, arms: Ints, times: Ints) -> bool:
+        return self._charge is None or self._charge(arms, np.broadcast_to(times, arms.shape))
 
     def charged_before(self, attempt: PullAttempt) -> float | None:
         """What an earlier process was charged for failed attempts at a pull that it did not complete."""
@@ -198,6 +225,7 @@ class RewardRecorder(Recorder):
             buffer.add(attempt, drawn)
             if self.tally is not None:
                 self.tally.add_pulls(agent, attempt.arm, drawn.rewards, self._failure_mode)
+            self._is_paid_for(np.array([attempt.arm]), np.array([len(drawn.rewards)]))
             slow = drawn.seconds >= _SECONDS or monotonic() - self._written.get(agent, 0.0) >= _SECONDS
             due = slow or buffer.pulls >= _PULLS
         if due:
@@ -250,9 +278,27 @@ class RewardRecorder(Recorder):
 
     def pull_sums(self, source: Arms, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Pull arms that return sums, or return the recorded sums."""
+        if self.pool is None:
+            return self._pull_sums(source, arms, times, draws)
+        starts = draws.starts
+        self.pool.begin(draws)
+        sums, taken = self.pool.take_sums(draws.agent, arms, np.broadcast_to(times, arms.shape), starts)
+        if taken.any():
+            self._note_pooled(draws.agent, int(taken.sum()))
+        left = times - taken
+        if left.any():
+            new = left > 0
+            draws.starts = None if starts is None else (starts + taken)[new]
+            sums[new] += self._pull_sums(source, arms[new], left[new], draws)
+        draws.squares = None  # unknown for a part of an earlier batch
+        return sums
+
+    def _pull_sums(self, source: Arms, arms: Ints, times: Ints, draws: Draws) -> Reals:
         if self._sink is None and self._on_event is None and self.tally is None and not self._sums:
             return source.pull(arms, times, draws)
         logged = self._sums.get((draws.agent, draws.pulls_made))
+        if not self._is_paid_for(arms, times):
+            raise AgentHalted
         if logged is None:
             sums = source.pull(arms, times, draws)
             if self._sink is not None:
@@ -369,12 +415,13 @@ class _Logged:
         return Drawn(self.rewards[span], None if self.costs is None else self.costs[span])
 
 
-def _logged_by_agent(records: Sequence[Record]) -> dict[int, _Logged]:
+def _logged_by_agent(records: Sequence[Record], *, gaps: bool) -> dict[int, _Logged]:
+    """The logged pulls of each agent; with `gaps`, it may have reported pulls that are not logged."""
     by_agent: dict[int, list[Rewards]] = {}
     reported: Counter[int] = Counter()
     for record in records:
         if isinstance(record, Rewards):
             by_agent.setdefault(record.agent, []).append(record)
-        elif isinstance(record, Exchange):
+        elif isinstance(record, Exchange) and not gaps:
             reported.update({agent: pulls for agent, pulls, _ in record.replies})
     return {agent: _Logged(agent, of_agent, reported[agent]) for agent, of_agent in by_agent.items()}

@@ -8,7 +8,7 @@ from collabtop.arms.base import Drawn
 from collabtop.arms.unit import DEFAULT_UNIT, Unit
 from collabtop.events import Score, Scored
 from collabtop.protocol.messages import Ints, Reals
-from collabtop.runlog.format import Rewards, Sums
+from collabtop.runlog.format import Record, Rewards, Sums
 
 _MOST_CELLS = 5_000_000
 """Candidates times agents up to which the rewards of each agent are added up separately."""
@@ -46,6 +46,13 @@ class Tally:
             self.add_rewards(record.agent, *record.unpack(), record.failures)
         else:
             self.add_sums(record.agent, *record.unpack(), record.pulls, record.unpack_squares())
+
+    def add_earlier(self, record: Record) -> None:
+        """Add the rewards of an earlier leg of the run; they are not pulls of an agent in this one."""
+        if isinstance(record, Rewards | Sums):
+            before = self.agent_pulls.copy()
+            self.add_record(record)
+            self.agent_pulls = before
 
     def add_rewards(self, agent: int, arms: Ints, rewards: Reals, failure_mode: str = "") -> None:
         """Add single rewards; NaN is a pull that failed, whose reward is 0 unless the `failure_mode` is "skip"."""

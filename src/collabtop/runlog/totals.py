@@ -30,6 +30,17 @@ class Totals(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     """How long all attempts took together: the latency, added up."""
 
+    def plus(self, other: "Totals") -> "Totals":
+        """These and other totals together."""
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Totals(
+            cost=math.fsum(costs) if costs else None,
+            failures=self.failures + other.failures,
+            attempts_failed=self.attempts_failed + other.attempts_failed,
+            retries=self.retries + other.retries,
+            seconds=self.seconds + other.seconds,
+        )
+
 
 class TotalsCounter:
     """Adds up records of pulls and failed attempts, in any order."""

@@ -7,9 +7,11 @@ from itertools import accumulate
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.arms import Arms
+from collabtop.arms.base import Ints
 from collabtop.errors import BudgetError, InputError
 from collabtop.problem import Problem
 from collabtop.validation import positive_number
@@ -26,6 +28,31 @@ class Spending(msgspec.Struct, frozen=True):
     """The cost if the most expensive candidates stayed open longest; never above the budget."""
     spent: float | None
     """The cost of the pulls made, without retries; None if unknown."""
+
+
+class SpendingLimit:
+    """Stops a run before it costs more than its budget: while the pulls under way still fit into it.
+
+    >>> stops = []
+    >>> limit = SpendingLimit(budget=10, costs=[1.0, 2.0], spent=3, under_way=1, stop=lambda: stops.append("stop"))
+    >>> limit.charge(np.array([0]), np.array([4])), stops
+    (True, [])
+    >>> limit.charge(np.array([1]), np.array([1])), stops
+    (False, ['stop'])
+    """
+
+    def __init__(
+        self, budget: float, costs: Sequence[float], spent: float, under_way: int, stop: Callable[[], None]
+    ) -> None:
+        self._costs, self._stop = np.asarray(costs), stop
+        self._left = budget - spent - under_way * float(self._costs.max())
+
+    def charge(self, arms: Ints, times: Ints) -> bool:
+        """Count pulls that were made or are about to be made: False, and the run is stopped, if they are too many."""
+        self._left -= float(self._costs[arms] @ times)
+        if self._left < 0:
+            self._stop()
+        return self._left >= 0
 
 
 def costs_of(arms: Arms, cost: Cost | None) -> tuple[float, ...]:

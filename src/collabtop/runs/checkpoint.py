@@ -8,7 +8,8 @@ import msgspec
 from collabtop.arms.function import plain_data
 from collabtop.errors import FileError
 from collabtop.runlog.file import RunLog, open_log, read_log
-from collabtop.runlog.format import MAX_ARMS, Header, Record, answer_in
+from collabtop.runlog.format import MAX_ARMS, Extended, Header, Record, answer_in
+from collabtop.runlog.legs import Leg, extended_header, last_leg
 from collabtop.runs.spec import RunSpec
 from collabtop.validation import wrong_value
 
@@ -43,34 +44,50 @@ def make_header(spec: RunSpec, *, logged: bool = True) -> Header:
         direction=arms.unit.direction,
         bounds=arms.unit.bounds,
         name=spec.name,
+        doubling=spec.doubling,
+        extensions=spec.extensions,
+        numbered=spec.extensions > 0 and problem.numbered,
     )
 
 
-def open_checkpoint(path: str | PathLike[str], header: Header) -> RunLog:
-    """Open a checkpoint for this run; one that belongs to a different run is refused."""
+def open_checkpoint(path: str | PathLike[str], header: Header, extension: Extended | None = None) -> tuple[RunLog, Leg]:
+    """Open a checkpoint for this run, or for an extension of it; one that belongs to a different run is refused.
+
+    Returns the log and its last leg. If an extension is given, it may have begun already.
+    """
     if header.n > MAX_ARMS:
         raise wrong_value("n", header.n, f"a run with a checkpoint has at most {MAX_ARMS:,} candidates", "checkpoint")
 
-    def check(logged: Record) -> None:
-        if _plain(logged) != _plain(header):
+    log = open_log(path, header, lambda _: None)
+    try:
+        leg = last_leg(log.records or [header])
+        logged: Record = log.records[0] if log.records else header
+        if leg is not None and (header.extensions or not header.doubling):
+            logged = leg.header
+        if extension is not None and leg is not None and leg.header.extensions < header.extensions:
+            logged = extended_header(leg.header, extension)
+        if leg is None or _plain(logged) != _plain(header):
             raise other_run(path, _difference(logged, header))
-
-    return open_log(path, header, check)
+    except BaseException:
+        log.close()
+        raise
+    return log, leg
 
 
 def read_header(path: str | PathLike[str]) -> Header:
-    """The header of a checkpoint."""
-    return header_of(read_log(path), path)
+    """The header of a checkpoint: of its last leg, if the run was extended."""
+    return leg_of(read_log(path), path).header
 
 
-def header_of(records: list[Record], path: str | PathLike[str]) -> Header:
-    """The first record of a log that holds a run."""
-    if not records or not isinstance(records[0], Header):
+def leg_of(records: list[Record], path: str | PathLike[str]) -> Leg:
+    """The last leg of the run that a log holds."""
+    leg = last_leg(records)
+    if leg is None:
         raise FileError(
             f"checkpoint {str(path)!r} holds no run yet: start one with identify(..., checkpoint=...)",
             argument="checkpoint",
         )
-    return records[0]
+    return leg
 
 
 def seed_in(path: str | PathLike[str]) -> int | None:
@@ -103,6 +120,8 @@ def _plain(record: Record) -> Any:
 def _difference(logged: Record, header: Header) -> str:
     if not isinstance(logged, Header):
         return "it is not the log of a run"
+    if logged.extensions > header.extensions:
+        return f"it was extended to a horizon of {logged.horizon:,}, so continue it with resume()"
     for name in ("algorithm", "m", "agents", "n", "direction", "bounds", "arms", "options", "horizon", "seed"):
         theirs, ours = getattr(logged, name), getattr(header, name)
         if theirs != ours:

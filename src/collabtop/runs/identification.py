@@ -161,13 +161,14 @@ def _prepare(
     on_interrupt: OnInterrupt = "raise",
     progress: bool = False,
     watch: bool = False,
+    may_double: bool = False,
     **arguments: Any,
 ) -> Execution:
     """A run that is ready to begin, from the arguments of `identify`."""
     if seed is None and checkpoint is not None:
         seed = seed_in(checkpoint)
     return Execution(
-        make_spec(arms, m, seed=seed, **arguments),
+        make_spec(arms, m, seed=seed, may_double=may_double or timeout is not None, **arguments),
         checkpoint=checkpoint,
         on_event=on_event,
         progress=progress,
@@ -209,4 +210,4 @@ def start(*args: Any, **kwargs: Any) -> Run:
     >>> run.best() == result, run.progress.state
     (True, 'done')
     """
-    return Run(_prepare(*args, **kwargs))
+    return Run(_prepare(*args, may_double=True, **kwargs))

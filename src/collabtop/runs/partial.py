@@ -10,19 +10,24 @@ from collabtop.runlog.tally import Tally
 from collabtop.stats import Z_95, interval_end
 
 
-def partial_outcome(outcome: Outcome, m: int, seed: int, seen: Tally | None = None, *, bounded: bool = True) -> Outcome:
+def partial_outcome(
+    outcome: Outcome, m: int, seed: int, seen: Tally | None = None, *, bounded: bool = True, under_way: bool = True
+) -> Outcome:
     """The outcome of a run if it ended now: a verdict for every arm, and the pulls made so far.
 
     The answer has the arms that the coordinator has accepted, then the open ones whose mean is surely the largest: by
     the lower end of its 95% interval, so that few lucky rewards do not outrank many good ones. Verdicts on open arms
-    are guesses. `seen` has the rewards themselves, where they are known; else the coordinator's means count.
+    are guesses. `seen` has the rewards themselves, where they are known; else the coordinator's means count; the pulls
+    of questions that are `under_way` are added to the last round.
     """
     means, pulls = _known(outcome.estimates, seen)
     verdicts = outcome.estimates.columns.verdicts
     open_arms, missing = np.flatnonzero(verdicts == OPEN), m - int(np.count_nonzero(verdicts == ACCEPTED))
     best = open_arms[_by_lower_end(means[open_arms], pulls[open_arms], seed, bounded=bounded)][: max(0, missing)]
     estimates = outcome.estimates.completed(best, means, pulls)
-    return msgspec.structs.replace(_with_pulls_under_way(outcome, seen), estimates=estimates)
+    if under_way:
+        outcome = _with_pulls_under_way(outcome, seen)
+    return msgspec.structs.replace(outcome, estimates=estimates)
 
 
 def _known(estimates: Estimates, seen: Tally | None) -> tuple[Reals, Ints]:

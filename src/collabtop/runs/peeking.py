@@ -11,7 +11,7 @@ from collabtop.protocol.ledger import Entry, Ledger, Round, TransportStats
 from collabtop.runlog.file import read_log
 from collabtop.runlog.format import Exchange, Header, Record
 from collabtop.runlog.log_state import LogState, lost_in
-from collabtop.runs.checkpoint import header_of
+from collabtop.runs.checkpoint import leg_of
 from collabtop.runs.partial import partial_outcome
 from collabtop.runs.replay import Replay
 from collabtop.runs.result import Result, observed_in
@@ -36,10 +36,10 @@ def peek(checkpoint: str | PathLike[str]) -> Result:
     True
     """
     records = read_log(checkpoint)
-    header = header_of(records, checkpoint)
-    replay = _replayed(header, records)
+    leg = leg_of(records, checkpoint)
+    replay = _replayed(leg.header, leg.records)
     try:
-        return logged_result(LogState(records), header, None if replay.error else replay)
+        return logged_result(LogState(records), leg.header, None if replay.error else replay)
     finally:
         replay.close()
 
@@ -59,7 +59,9 @@ def logged_result(state: LogState, header: Header, replay: Replay | None) -> Res
     complete = state.top is not None and (replay is None or replay.done)
     outcome = _outcome(state, header) if replay is None else replay.outcome()
     if not complete:
-        outcome = partial_outcome(outcome, header.m, header.seed, seen, bounded=header.unit.bounded)
+        outcome = partial_outcome(
+            outcome, header.m, header.seed, seen, bounded=header.unit.bounded, under_way=not header.extensions
+        )
     observed = None if seen is None else observed_in(seen, header.unit)
     labels = header.labels or tuple(map(str, range(header.n)))
     failures = {labels[arm]: count for arm, count in enumerate(tally.failed.tolist()) if count}

@@ -45,10 +45,32 @@ class Observed(msgspec.Struct, frozen=True):
     """Standard deviation of those rewards, in the user's unit; NaN if they were seen only as sums."""
 
 
+class Reuse(msgspec.Struct, frozen=True):
+    """What an extended run did with the pulls of the shorter runs before it."""
+
+    earlier: int
+    """Pulls that were made before, in all."""
+    reused: int
+    """Those of them that the longer run used as its own."""
+    unused: dict[str, int]
+    """The others, by candidate: a run planned for this horizon from the start would not have made them."""
+
+    def __str__(self) -> str:
+        if not self.unused:
+            return f"all {self.earlier:,} earlier pulls were used, as if the run had been planned for this horizon"
+        most = max(self.unused, key=lambda label: self.unused[label])
+        return (
+            f"{self.reused:,} of {self.earlier:,} earlier pulls were used; a run planned for this horizon from the "
+            f"start would not have made the other {self.earlier - self.reused:,}: they were of {len(self.unused):,} "
+            f"candidates ({self.unused[most]:,} of {most})"
+        )
+
+
 class Result:
     """The best m arms, what the coordinator learnt on the way, and what it cost.
 
-    Two results are equal if they agree in everything that does not depend on where the agents ran.
+    Two results are equal if they agree in everything that does not depend on where the agents ran, or on how much of
+    an extended run was known before.
 
     >>> import collabtop as ct
     >>> arms = ct.BernoulliArms([0.9, 0.5, 0.1], labels=["a", "b", "c"])
@@ -67,6 +89,7 @@ class Result:
         totals: Totals | None = None,
         spending: Spending | None = None,
         complete: bool = True,
+        reuse: Reuse | None = None,
     ) -> None:
         self.name = header.name
         """The name of the run, if it was given one."""
@@ -106,6 +129,8 @@ class Result:
         self.complete = complete
         """False if the run was stopped, interrupted or looked at before its end: then `top` is the best answer known
         by that time, and `open` lists the arms that are not settled."""
+        self.reuse = reuse
+        """What became of the earlier pulls, if the run was extended. `pulls` and `time` count those that were used."""
         self._observe = observe
 
     @cached_property
@@ -161,8 +186,9 @@ class Result:
         return (*self._notes, *lines)
 
     def _early_end_warning(self) -> str:
+        made = self.pulls if self.observed is None else max(self.pulls, int(self.observed.pulls.sum()))
         return (
-            f"not complete: {self.pulls:,} of at most {self.agents * self.horizon:,} pulls are made, and "
+            f"not complete: {made:,} of at most {self.agents * self.horizon:,} pulls are made, and "
             f"{len(self.estimates.guesses):,} of {self.n:,} arms are still open"
         )
 
@@ -277,6 +303,7 @@ class Result:
         """The result as plain Python objects."""
         return {
             **self._learnt(),
+            "reuse": msgspec.to_builtins(self.reuse),
             "warnings": list(self.warnings),
             "answer": [
                 {**msgspec.to_builtins(standing), "label": label, "mean": self.estimates[standing.arm].mean}
@@ -351,7 +378,9 @@ class Result:
             title = f"{printable(self.name)}: {title[0].lower()}{title[1:]}"
         spent = f"time {self.time:,} of {self.horizon:,}   pulls {self.pulls:,}"
         sent = f"words {self.words:,}   bits {self.bits:,}   round trips {self.round_trips:,}"
-        table = Table(title=title, caption=f"{spent}\n{sent}", min_width=max(len(title), len(spent), len(sent)) + 2)
+        reuse = "" if self.reuse is None else f"\n{printable(str(self.reuse))}"
+        width = max(len(title), len(spent), len(sent)) + 2
+        table = Table(title=title, caption=f"{spent}\n{sent}{reuse}", min_width=width)
         for column in ("place", "arm", "mean", "95% interval", "pulls", "evidence"):
             table.add_column(column, justify="left" if column in ("arm", "evidence") else "right")
         for label, standing in zip(self.top, self.standings, strict=True):

@@ -20,7 +20,7 @@ from collabtop.runlog.recorder import failure_mode_in
 from collabtop.runs.checkpoint import other_run, read_header, same_value
 from collabtop.runs.execute import Execution, OnInterrupt, Timeout
 from collabtop.runs.result import Result
-from collabtop.runs.spec import RunSpec, make_problem, make_team, with_workers
+from collabtop.runs.spec import RunSpec, make_team, with_workers
 from collabtop.validation import wrong_value
 
 
@@ -77,28 +77,7 @@ def resume(
     True
     """
     header = read_header(checkpoint)
-    arms = _arms(header, checkpoint, pull, candidates, arms, policy)
-    same_value("the number of candidates", arms.n, header.n, checkpoint)
-    same_value("direction", arms.unit.direction, header.direction, checkpoint)
-    if arms.unit.bounds != header.bounds:
-        raise other_run(checkpoint, f"bounds is {header.bounds} there and {arms.unit.bounds} here")
-    if arms.fingerprint() != header.arms:
-        raise other_run(checkpoint, "its candidates are different")
-    arms = with_workers(arms, workers, rate)
-    chosen = _algorithm(header, checkpoint, algorithm)
-    problem = make_problem(arms, header.m, header.agents, header.horizon)
-    spec = RunSpec(
-        arms,
-        problem,
-        chosen,
-        header.why,
-        header.seed,
-        make_team(team, workers),
-        header.budget,
-        header.costs,
-        header.name,
-        header.notes,
-    )
+    spec = logged_spec(header, checkpoint, pull, candidates, arms, policy, algorithm, team, workers, rate)
     execution = Execution(
         spec,
         checkpoint=checkpoint,
@@ -109,6 +88,44 @@ def resume(
         on_interrupt=on_interrupt,
     )
     return execution.run()
+
+
+def logged_spec(
+    header: Header,
+    checkpoint: str | PathLike[str],
+    pull: Pull | None,
+    candidates: Any,
+    arms: Arms | None,
+    policy: PullPolicy | None,
+    algorithm: Algorithm | None,
+    team: str | Team,
+    workers: int | None,
+    rate: RateLimit | None,
+) -> RunSpec:
+    """The run that a checkpoint holds, with what has to be passed again; what differs is refused."""
+    arms = _arms(header, checkpoint, pull, candidates, arms, policy)
+    same_value("the number of candidates", arms.n, header.n, checkpoint)
+    same_value("direction", arms.unit.direction, header.direction, checkpoint)
+    if arms.unit.bounds != header.bounds:
+        raise other_run(checkpoint, f"bounds is {header.bounds} there and {arms.unit.bounds} here")
+    if arms.fingerprint() != header.arms:
+        raise other_run(checkpoint, "its candidates are different")
+    chosen = _algorithm(header, checkpoint, algorithm)
+    return RunSpec(
+        arms=with_workers(arms, workers, rate),
+        problem=header.problem,
+        algorithm=chosen,
+        why=header.why,
+        seed=header.seed,
+        team=make_team(team, workers),
+        budget=header.budget,
+        costs=header.costs,
+        name=header.name,
+        notes=header.notes,
+        doubling=header.doubling,
+        extensions=header.extensions,
+        workers=workers,
+    )
 
 
 def _arms(

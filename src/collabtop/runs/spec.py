@@ -2,6 +2,7 @@
 
 import math
 import secrets
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.default import choose
 from collabtop.arms import Arms, PullPolicy
+from collabtop.arms.draws import leg_seed
 from collabtop.arms.function import Pull, as_arms
 from collabtop.arms.rate import RateLimit, as_rates
 from collabtop.arms.unit import Bounds, Direction, Unit
@@ -16,6 +18,7 @@ from collabtop.coordination.team import Team
 from collabtop.errors import HorizonError, InputError, SettingError
 from collabtop.problem import Problem
 from collabtop.protocol.setup import Setup
+from collabtop.runlog.format import Extended, Header
 from collabtop.runs.budget import Cost, costs_of, horizon_for
 from collabtop.runs.sample import within_sample
 from collabtop.teams.local import LocalTeam
@@ -49,6 +52,12 @@ class RunSpec(msgspec.Struct, frozen=True):
     """What the user calls the run."""
     notes: tuple[str, ...] = ()
     """What was changed in the arguments, such as a horizon that was lowered."""
+    doubling: bool = False
+    """Whether the horizon is doubled again and again until the run is stopped."""
+    extensions: int = 0
+    """How often the run was extended."""
+    workers: int | None = None
+    """How many pulls are made at the same time, if it was given."""
 
     def __post_init__(self) -> None:
         if self.name is not None and not isinstance(self.name, str):
@@ -57,13 +66,49 @@ class RunSpec(msgspec.Struct, frozen=True):
         _check_horizon(self.algorithm, self.problem)
 
     @property
+    def prices(self) -> tuple[float, ...] | None:
+        """The price of a pull of each candidate, 1 for a budget in pulls; None for a run without a budget."""
+        return (1.0,) * self.problem.n if self.costs is None and self.budget is not None else self.costs
+
+    @property
     def setup(self) -> Setup:
         """What the agents get before the run."""
         problem, algorithm = self.problem, self.algorithm
         extension = "" if algorithm.extension is None else algorithm.extension.name
+        fixed = self.arms.paired or problem.pull_limit is not None  # pull number t must stay the same
+        seed = self.seed if fixed else leg_seed(self.seed, self.extensions)
         return Setup(
-            problem.inner, self.seed, problem.mirrored, algorithm.title, algorithm.options, extension, self.arms.unit
+            problem.inner, seed, problem.mirrored, algorithm.title, algorithm.options, extension, self.arms.unit
         )
+
+    def at_leg(self, header: Header) -> "RunSpec":
+        """The run in the leg that a header describes."""
+        problem = header.problem
+        budget, extensions = header.budget, header.extensions
+        return msgspec.structs.replace(self, problem=problem, budget=budget, extensions=extensions)
+
+    def extended(self, horizon: int, budget: float | None = None) -> "RunSpec":
+        """The next leg of the run, in which pulls are numbered over all agents if the algorithm can do that."""
+        problem, _ = within_sample(self.algorithm, self.arms, self.problem.at_horizon(horizon))
+        numbered = msgspec.structs.replace(problem, numbered=self.arms.iid)
+        with suppress(SettingError):
+            self.algorithm.check(numbered)
+            problem = numbered
+        return msgspec.structs.replace(self, problem=problem, budget=budget, extensions=self.extensions + 1)
+
+    @property
+    def can_double(self) -> bool:
+        """Whether there is a run with twice the horizon."""
+        horizon = 2 * self.problem.horizon
+        try:
+            return horizon <= _MOST_PULLS // self.problem.agents and self.extended(horizon).problem.horizon == horizon
+        except InputError:  # the sample is too small
+            return False
+
+    @property
+    def extension(self) -> Extended:
+        """The record that begins this leg in a log."""
+        return Extended(self.problem.horizon, self.budget, numbered=self.problem.numbered)
 
 
 def make_spec(
@@ -90,11 +135,17 @@ def make_spec(
     workers: int | None = None,
     rate: RateLimit | None = None,
     name: str | None = None,
+    may_double: bool = False,
 ) -> RunSpec:
-    """Check the arguments of `identify`, fill in what was left out, and choose the algorithm."""
+    """Check the arguments of `identify`, fill in what was left out, and choose the algorithm.
+
+    If it `may_double`, no limit has to be given: the horizon is doubled until the run is stopped.
+    """
     arms = as_arms(arms, pull, policy, paired=paired, direction=direction, bounds=bounds)
     arms = with_workers(arms, workers, rate)
-    _check_limit(horizon, budget, cost, confidence, tolerance, max_horizon)
+    doubling = may_double and horizon is None and budget is None and confidence is None
+    if not doubling:
+        _check_limit(horizon, budget, cost, confidence, tolerance, max_horizon)
     team = make_team(team, workers)
     if agents is None and arms.calls_function and team.messages_are_free:
         agents = arms.agents or 1  # which then pools all that it sees
@@ -115,11 +166,17 @@ def make_spec(
         unlimited = make_problem(arms, m, agents, 1)
         check_setting(chosen, arms, unlimited)
         horizon = horizon_for(chosen, unlimited, budget, costs)
+    elif doubling:
+        unlimited = make_problem(arms, m, agents, 1)
+        check_setting(chosen, arms, unlimited)
+        horizon = chosen.smallest_horizon(unlimited)
     elif horizon is None:
         limit = DEFAULT_MAX_HORIZON if max_horizon is None else max_horizon
         horizon = whole_number("max_horizon", limit, least=1, most=_MOST_PULLS)
     problem, notes = within_sample(chosen, arms, make_problem(arms, m, agents, horizon))
-    return RunSpec(arms, problem, chosen, why, seed, team, budget, costs, name, notes)
+    return RunSpec(
+        arms, problem, chosen, why, seed, team, budget, costs, name, notes, doubling=doubling, workers=workers
+    )
 
 
 def make_problem(arms: Arms, m: int, agents: int | None, horizon: int) -> Problem:
@@ -166,7 +223,8 @@ def _check_limit(
     ]
     if len(given) != 1:
         count = f"{' and '.join(given)} were given" if given else "none was given"
-        raise InputError(f"give exactly one of horizon, budget and confidence: {count}")
+        hint = "" if given else "; or pass timeout=, or use start(), to double the horizon until the run is stopped"
+        raise InputError(f"give exactly one of horizon, budget and confidence: {count}{hint}")
     if cost is not None and budget is None:
         raise InputError("cost= only applies with budget=: pass what all pulls together may cost", argument="cost")
     if confidence is None and max_horizon is not None:

@@ -11,16 +11,17 @@ from collabtop.protocol.ledger import TransportStats
 from collabtop.protocol.messages import Message, Reply, Request
 from collabtop.protocol.setup import Setup
 from collabtop.runlog.file import RunLog
-from collabtop.runlog.format import Exchange
+from collabtop.runlog.format import Exchange, Record
+from collabtop.runlog.memory import MemoryLog
 from collabtop.runlog.recorder import RewardRecorder
 
 
 class LoggingTeam(Team):
-    """Logs every exchange of the team that it wraps. In a resumed run, it checks that each one matches the log."""
+    """Logs every exchange of the team that it wraps. In a resumed run, it checks that each one matches `records`."""
 
-    def __init__(self, team: Team, log: RunLog) -> None:
+    def __init__(self, team: Team, log: RunLog | MemoryLog, records: Sequence[Record]) -> None:
         self._team, self._log = team, log
-        self._logged = {record.number: record for record in log.records if isinstance(record, Exchange)}
+        self._logged = {record.number: record for record in records if isinstance(record, Exchange)}
         self.tolerates_loss = team.tolerates_loss
 
     def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
