@@ -43,7 +43,7 @@ META = ("free", "chosen_from")
 def messages_of(kind):
     """Any message of that kind, with any of its fields declared free, chosen from any kinds or none."""
     fields = {field.name: field.type for field in msgspec.structs.fields(kind) if field.name not in META}
-    free = st.lists(st.sampled_from(sorted(fields)), unique=True).map(tuple)
+    free = st.lists(st.sampled_from(sorted(fields)), unique=True).map(tuple) if fields else st.just(())
     others = st.lists(st.sampled_from([f"Kind{number}" for number in range(9)]), unique=True)
     chosen_from = others.map(lambda kinds: (*kinds, say.kind_of(kind)) if kinds else ())
     return st.builds(

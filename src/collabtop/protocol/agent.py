@@ -176,7 +176,7 @@ class Agent:
         self.batches.append((arms, times, sums, squares))
         return sums
 
-    def _pull(self, message: msg.Pull) -> msg.Means:
+    def _pull(self, message: msg.Pull) -> msg.Means | msg.Moments:
         arms = all_arms(self._problem.n) if message.arms is None else message.arms
         times, starts = message.times, 0 if message.starts is None else message.starts
         if 0 in times.tolist() if len(times) < _FEW_ARMS else np.count_nonzero(times) < len(times):
@@ -186,26 +186,23 @@ class Agent:
         if self._sends_squares and self._problem.paired:
             return self._compare(arms, times, np.broadcast_to(np.asarray(starts), arms.shape))
         means = self._draw(arms, times, starts) / times
-        return msg.Means(means, self._mean_squares(means, times))
+        if not self._sends_squares:
+            return msg.Means(means)
+        squares = self._squares / times
+        # Of rewards seen only as sums, an upper bound.
+        return msg.Moments(means, np.clip(np.where(np.isnan(squares), means, squares), means**2, means))
 
     def _send_squares(self, message: msg.SendSquares) -> None:
         self._sends_squares = True
 
-    def _mean_squares(self, means: Reals, times: Ints) -> Reals | None:
-        """The mean squares of the last draw, if they are wanted; of rewards seen only as sums, an upper bound."""
-        if not self._sends_squares:
-            return None
-        squares = self._squares / times
-        return np.clip(np.where(np.isnan(squares), means, squares), means**2, means)
-
-    def _compare(self, arms: Ints, times: Ints, starts: Ints) -> msg.Means:
+    def _compare(self, arms: Ints, times: Ints, starts: Ints) -> msg.Moments:
         """Pull the arms one example after the other, and send how far they are from the average on each."""
         sums, squares = np.zeros(len(arms)), np.zeros(len(arms))
         for number in range(int(times[0])):
             rewards = self._draw(arms, np.array([1]), starts + number)
             sums += rewards
             squares += ((rewards - rewards.mean()) / 2) ** 2
-        return msg.Means(sums / times, squares / times)
+        return msg.Moments(sums / times, squares / times)
 
     def _open_arms(self, message: msg.OpenArms | msg.TimeUsed) -> None:
         """Do nothing: the counts determine the number of pulls, which every `Pull` states anyway."""

@@ -14,7 +14,8 @@ TimeUsed     time steps of the local rounds         (no answer)                 
 Prune        deal by this seed, prune locally       Hand: arms with their means      frugal-top
 Pull         pull these arms                        Means: one per arm pulled        all shared rounds
 OpenArms     the number of open arms                (no answer)                      confident-top
-SendSquares  send squares with means from now on    (no answer)                      confident-top
+SendSquares  answer Pull with Moments from now on:   (no answer)                      confident-top
+             means, and mean squares
 PullOpen     which arms survived; pull them         CoarseMeans: means rounded       frugal-top-noniid
                                                     according to their noise
 ===========  =====================================  ===============================  ===================
@@ -194,7 +195,7 @@ class Pull(Message, frozen=True, tag="Pull"):
 
 
 class SendSquares(Message, frozen=True, tag="SendSquares"):
-    """From now on, send a mean square with every mean.
+    """From now on, send a mean square with every mean: answer `Pull` with `Moments`.
 
     If arms are paired, it is that of (1 + x - average) / 2 - 1/2, with the average over all arms that are pulled on the
     same example. Otherwise, it is that of the rewards x.
@@ -202,10 +203,16 @@ class SendSquares(Message, frozen=True, tag="SendSquares"):
 
 
 class Means(Message, frozen=True, tag="Means"):
-    """The means of the pulls just made, one per arm that was pulled; and their mean squares, after `SendSquares`."""
+    """The means of the pulls just made, one per arm that was pulled."""
 
     means: Reals
-    squares: Reals | None = None
+
+
+class Moments(Message, frozen=True, tag="Moments"):
+    """The means of the pulls just made and their mean squares, after `SendSquares`."""
+
+    means: Reals
+    squares: Reals
 
 
 class OpenArms(Message, frozen=True, tag="OpenArms"):

@@ -10,13 +10,13 @@ import numpy as np
 
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import SiteError
-from collabtop.protocol.messages import CoarseMeans, Flags, Ints, Means, Message, Pull, PullOpen, Reals
+from collabtop.protocol.messages import CoarseMeans, Flags, Ints, Means, Message, Moments, Pull, PullOpen, Reals
 from collabtop.stats import bounds, trimmed_mean
 
 # The same shares are needed in every run of a study; those of more arms than this are not worth the memory.
 _CACHED_ARMS = 10_000
 
-_Answer = TypeVar("_Answer", Means, CoarseMeans)
+_Answer = TypeVar("_Answer", Means, Moments, CoarseMeans)
 
 
 class AllAgents:
@@ -50,7 +50,6 @@ class AllAgents:
             for agent, (offset, count) in shares.items()
         }
         answers = self._coordinator.ask_present(questions, Means)
-        self._add_squares(live, shares, answers, lambda answer: answer.squares)
         return self._add_up(live, shares, answers, lambda answer: answer.means)
 
     def pull_divided(
@@ -58,7 +57,7 @@ class AllAgents:
     ) -> tuple[Reals, int]:
         """Let all agents together pull every live arm `pulls` times, each on different examples, the same for all arms.
 
-        Agents know `pulls` unless the round is cut short.
+        Agents know `pulls` unless the round is cut short, and `SendSquares`: `squares` are then those of these pulls.
         """
         coordinator = self._coordinator
         pulls = coordinator.affordable(live, pulls)
@@ -70,7 +69,7 @@ class AllAgents:
             agent: Pull(None if all_live else live, np.array([count]), _starts(coordinator, live, offset), free=free)
             for agent, (offset, count) in shares.items()
         }
-        answers = coordinator.ask(questions, Means)
+        answers = coordinator.ask(questions, Moments)
         self._add_squares(live, shares, answers, lambda answer: answer.squares)
         return self._add_up(live, shares, answers, lambda answer: answer.means)
 
@@ -213,36 +212,50 @@ def pull_balanced(coordinator: Coordinator, live: Ints, pulls: int, *, all_live:
 
     Each arm is pulled by as few agents as an equal load allows.
     """
-    return pull_balanced_squares(coordinator, live, pulls, all_live=all_live)[:2]
-
-
-def pull_balanced_squares(
-    coordinator: Coordinator, live: Ints, pulls: int, *, all_live: bool = False
-) -> tuple[Reals, int, Reals]:
-    """The same, with what to add to the sums of squares, if agents were asked to `SendSquares`."""
     pulls = coordinator.affordable(live, pulls)
+    sums = np.zeros(len(live))
     if pulls == 0:
-        return np.zeros(len(live)), 0, np.zeros(len(live))
-    shares = balanced_shares if len(live) <= _CACHED_ARMS else balanced_shares.__wrapped__
-    present = coordinator.present
-    share_by_agent = dict(zip(present, shares(len(live), pulls, len(present)), strict=False))
-    starts_by_agent = _balanced_starts(coordinator, live, pulls, share_by_agent)
-    free = _free_fields(coordinator, *(("arms",) if all_live else ()))
-    questions: dict[int, Message] = {
-        agent: Pull(live[first : first + len(times)], times, starts_by_agent.get(agent), free=free)
-        for agent, (first, times) in share_by_agent.items()
-    }
-    sums, squares = np.zeros(len(live)), np.zeros(len(live))
+        return sums, 0
+    share_by_agent, questions = _balanced_questions(coordinator, live, pulls, all_live=all_live)
     answers = coordinator.ask_present(questions, Means)
     for agent, (first, times) in share_by_agent.items():
         span = slice(first, first + len(times))
         if agent in answers:
             sums[span] += answers[agent].means * times
-            local = answers[agent].squares
-            squares[span] += 0.0 if local is None else local * times
         else:
-            sums[span] += _pull_for_lost(coordinator, live[span], times, starts_by_agent.get(agent))
+            sums[span] += _pull_for_lost(coordinator, live[span], times, questions[agent].starts)
+    return sums, pulls
+
+
+def pull_balanced_squares(
+    coordinator: Coordinator, live: Ints, pulls: int, *, all_live: bool = False
+) -> tuple[Reals, int, Reals]:
+    """The same with agents that know `SendSquares`, and also what to add to the sums of squares."""
+    pulls = coordinator.affordable(live, pulls)
+    sums, squares = np.zeros(len(live)), np.zeros(len(live))
+    share_by_agent, questions = _balanced_questions(coordinator, live, pulls, all_live=all_live)
+    answers = coordinator.ask(questions, Moments)
+    for agent, (first, times) in share_by_agent.items():
+        span = slice(first, first + len(times))
+        sums[span] += answers[agent].means * times
+        squares[span] += answers[agent].squares * times
     return sums, pulls, squares
+
+
+def _balanced_questions(
+    coordinator: Coordinator, live: Ints, pulls: int, *, all_live: bool
+) -> tuple[dict[int, tuple[int, Ints]], dict[int, Pull]]:
+    """By agent: its first arm and the pulls of it and those after it, and the question that asks for them."""
+    shares = balanced_shares if len(live) <= _CACHED_ARMS else balanced_shares.__wrapped__
+    present = coordinator.present
+    share_by_agent = dict(zip(present, shares(len(live), pulls, len(present)), strict=False))
+    starts_by_agent = _balanced_starts(coordinator, live, pulls, share_by_agent)
+    free = _free_fields(coordinator, *(("arms",) if all_live else ()))
+    questions = {
+        agent: Pull(live[first : first + len(times)], times, starts_by_agent.get(agent), free=free)
+        for agent, (first, times) in share_by_agent.items()
+    }
+    return share_by_agent, questions
 
 
 def _balanced_starts(

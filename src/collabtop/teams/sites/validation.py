@@ -199,11 +199,13 @@ class PublicState:
         _need(reply.agent == self.agent == request.agent, "an answer for a different agent")
         _need(reply.number == request.number, "an answer to a different request")
         _need(answer.free == answer.chosen_from == (), "an answer that marks its numbers as free")
-        expected = _answer_kind(type(question))
-        _need(type(answer) is expected, f"{type(answer).__name__} is not an answer to {type(question).__name__}")
         after = self._copy()
         for message in request.messages[:-1]:
             after._add_request(message)
+        expected = _answer_kind(type(question))
+        if expected is msg.Means and after._sends_squares:
+            expected = msg.Moments
+        _need(type(answer) is expected, f"{type(answer).__name__} is not an answer to {type(question).__name__}")
         held_before = after._held
         after._add_request(question)
         after._check_pulls(request, reply.pulls, after.total_pulls - self.total_pulls)
@@ -281,7 +283,7 @@ class PublicState:
         self._in_range(answer.means)
         self._in_range(answer.accepted_means)
 
-    def _means(self, question: msg.Pull, answer: msg.Means) -> None:
+    def _means(self, question: msg.Pull, answer: msg.Means | msg.Moments) -> None:
         count = self._problem.n if question.arms is None else len(question.arms)
         pulled = np.count_nonzero(question.times)
         _need(
@@ -289,7 +291,7 @@ class PublicState:
             "a different number of means than arms pulled",
         )
         self._in_range(answer.means)
-        self._check_squares(answer.means, answer.squares)
+        self._check_squares(answer.means, answer.squares if isinstance(answer, msg.Moments) else None)
 
     def _coarse(self, question: msg.PullOpen, answer: msg.CoarseMeans) -> None:
         if answer.packed is None:
