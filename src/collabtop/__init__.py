@@ -85,6 +85,9 @@ if TYPE_CHECKING:
     from collabtop.runs.progress import Progress as Progress
     from collabtop.runs.result import Result as Result
     from collabtop.runs.resumption import resume as resume
+    from collabtop.runs.session import Session as Session
+    from collabtop.runs.session import ask_tell as ask_tell
+    from collabtop.runs.told_rows import AskedPull as AskedPull
     from collabtop.studies.grid import Study as Study
     from collabtop.studies.table import StudyTable as StudyTable
     from collabtop.teams.local import LocalTeam as LocalTeam
@@ -108,6 +111,7 @@ _MODULE_OF = {
     "AgentsGoneError": "errors",
     "Algorithm": "algorithms.base",
     "Arms": "arms.base",
+    "AskedPull": "runs.told_rows",
     "BatchedSAR": "algorithms.batched_sar",
     "BernoulliArms": "arms.simulated",
     "BetaArms": "arms.simulated",
@@ -155,6 +159,7 @@ _MODULE_OF = {
     "SAR": "algorithms.sar",
     "Scoreboard": "coordination.scoreboard",
     "SequentialHalving": "algorithms.sequential_halving",
+    "Session": "runs.session",
     "SettingError": "errors",
     "SiteError": "errors",
     "SitePolicy": "teams.sites.site_policy",
@@ -169,6 +174,7 @@ _MODULE_OF = {
     "Totals": "runlog.totals",
     "Uniform": "algorithms.uniform",
     "UnknownAlgorithmError": "errors",
+    "ask_tell": "runs.session",
     "available_algorithms": "algorithms.registry",
     "batch": "arms.calls",
     "complexity": "problem",

@@ -220,7 +220,7 @@ def outcome_of_value(
     """The outcome of a call that returned a value, which has to be a valid reward (or a batch of them)."""
     values, costs, notes = _details(value, function.batch)
     unit = function.unit
-    fault = _batch_fault(values, times, unit) if function.batch else _reward_fault(values, unit)
+    fault = _batch_fault(values, times, unit) if function.batch else reward_fault(values, unit)
     if fault:
         cost = None if costs is None or np.isnan(costs).all() else float(np.nansum(costs))
         return AttemptOutcome(None, f"returned {fault}", issubclass(ValueError, retry_on), cost=cost)
@@ -251,7 +251,8 @@ def _details(value: Any, is_batch: bool) -> tuple[Any, Reals | None, tuple[str |
 _PLAIN_NUMBERS = (float, bool, int)
 
 
-def _reward_fault(reward: Any, unit: Unit) -> str:
+def reward_fault(reward: Any, unit: Unit) -> str:
+    """Why a value is not a reward in this unit; "" if it is one."""
     if type(reward) not in _PLAIN_NUMBERS and not isinstance(reward, numbers.Real | np.bool_):
         return f"{reward!r:.80}, which is not a number"
     return unit.fault(reward)

@@ -173,6 +173,10 @@ class AgentHalted(Exception):  # noqa: N818  (not an error: another agent failed
     """An agent was asked to stop pulling."""
 
 
+class RewardsMissing(Exception):  # noqa: N818  (not an error: the run continues when they are there)
+    """A pull of arms whose rewards come from outside has no reward yet."""
+
+
 class Draws:
     """The random generators of one agent: one for bulk draws, and a separate one for each single pull.
 

@@ -115,9 +115,7 @@ class CalledArms(Arms):
 
         def make(job: tuple[PullAttempt, Reals]) -> None:
             attempt, target = job
-            drawn = self._attempt_until_done(attempt, draws, recorder)
-            recorder.keep(attempt, drawn)
-            target[:] = drawn.rewards
+            target[:] = self._make(attempt, draws, recorder)
 
         try:
             pool = self._ready_pool()
@@ -154,6 +152,12 @@ class CalledArms(Arms):
                 yield attempt, target[done : done + attempt.times]
                 done += attempt.times
             number += count
+
+    def _make(self, attempt: PullAttempt, draws: Draws, recorder: Recorder) -> Reals:
+        """Make a pull, record it, and return its rewards."""
+        drawn = self._attempt_until_done(attempt, draws, recorder)
+        recorder.keep(attempt, drawn)
+        return drawn.rewards
 
     def _attempt_until_done(self, attempt: PullAttempt, draws: Draws, recorder: Recorder) -> Drawn:
         before = recorder.charged_before(attempt)

@@ -1,6 +1,7 @@
 """An agent: a state machine that pulls arms and answers the coordinator's requests."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Recorder
-from collabtop.arms.draws import AgentHalted
+from collabtop.arms.draws import AgentHalted, RewardsMissing
 from collabtop.errors import ProtocolError
 from collabtop.problem import Problem, opposite, squares_of_opposite
 from collabtop.protocol import hashing, sampling, shuffling
@@ -142,14 +143,28 @@ class Agent:
             self._draws.starts = np.broadcast_to(np.asarray(starts), arms.shape)
         return self._draw_all(arms, times)
 
+    def _draw_parts(self, arms: Ints, parts: Sequence[tuple[int, Ints | int]]) -> list[tuple[Reals, Reals]]:
+        """Pull the arms for each part (times, and numbers of the first pulls), and return its sums and squares.
+
+        If rewards are missing, those of all parts are requested, since none depends on another.
+        """
+        drawn: list[tuple[Reals, Reals]] = []
+        for times, starts in parts:
+            with suppress(RewardsMissing):
+                sums = self._draw(arms, np.array([times]), starts)
+                drawn.append((sums, self._squares))
+        if len(drawn) < len(parts):
+            raise RewardsMissing
+        return drawn
+
     def _draw_within_limit(self, arms: Ints, times: Ints, limit: int) -> Reals:
         # Once an arm has been scored on all examples of this agent, its mean is exact, and takes the place of rewards.
         made = np.minimum(times, limit - self._own_pulls[arms])
         left, new, squares = made > 0, np.zeros(len(arms)), np.zeros(len(arms))
+        self._own_pulls[arms] += made
         if left.any():
             new[left] = self._draw_all(arms[left], made[left])
             squares[left] = self._squares
-        self._own_pulls[arms] += made
         self._own_sums[arms] += new
         exact_means: Reals = self._own_sums[arms] / self._own_pulls[arms]
         self._squares = squares + (times - made) * exact_means**2
@@ -166,7 +181,11 @@ class Agent:
         if self._check_draw is not None:
             self._check_draw(self.number, self._draws.pulls_made, arms, times)
         self._draws.squares = None
-        sums = self._arms.pull_recorded(arms, times, self._draws, self._recorder)
+        try:
+            sums = self._arms.pull_recorded(arms, times, self._draws, self._recorder)
+        except RewardsMissing:  # pulls that do not depend on these rewards are requested as well
+            self._draws.pulls_made += count
+            raise
         self._draws.pulls_made += count
         squares = np.full(len(sums), np.nan) if self._draws.squares is None else self._draws.squares
         if self._mirrored:
@@ -198,8 +217,7 @@ class Agent:
     def _compare(self, arms: Ints, times: Ints, starts: Ints) -> msg.Moments:
         """Pull the arms one example after the other, and send how far they are from the average on each."""
         sums, squares = np.zeros(len(arms)), np.zeros(len(arms))
-        for number in range(int(times[0])):
-            rewards = self._draw(arms, np.array([1]), starts + number)
+        for rewards, _ in self._draw_parts(arms, [(1, starts + number) for number in range(int(times[0]))]):
             sums += rewards
             squares += ((rewards - rewards.mean()) / 2) ** 2
         return msg.Moments(sums / times, squares / times)
@@ -219,14 +237,13 @@ class Agent:
             means = self._draw(self._open, np.array([times]), start) / times
             return msg.CoarseMeans(0, False, None, means)
         half = times // 2
-        sums = self._draw(self._open, np.array([times - half]), start)
-        squares = self._squares
-        if half:
-            second_sums = self._draw(self._open, np.array([half]), start + times - half)
+        parts = [(times - half, start), (half, start + times - half)] if half else [(times, start)]
+        (sums, squares), *second = self._draw_parts(self._open, parts)
+        for second_sums, second_squares in second:
             self._gauge.add(sums, times - half, second_sums, half)
-            sums, self._squares = sums + second_sums, squares + self._squares
+            sums, squares = sums + second_sums, squares + second_squares
         answer = coarse_means(sums, times, self._gauge.noise, message.coarseness, self._draws.bulk)
-        return with_squares(answer, sums, self._squares, times) if self._sends_squares else answer
+        return with_squares(answer, sums, squares, times) if self._sends_squares else answer
 
     def _deal(self, message: msg.Deal) -> msg.Held:
         self._hand = hashing.hand(message.coefficients, self._problem.n, self._problem.agents, self.number)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from io import FileIO
 from os import PathLike
 from pathlib import Path
-from time import monotonic, time
+from time import monotonic, sleep, time
 from typing import IO, Any
 
 from collabtop.errors import CheckpointError, FileError, reason
@@ -38,6 +38,7 @@ _log = logging.getLogger("collabtop.runlog")
 _SECONDS_UNTIL_SYNC = 0.5
 """A power cut may undo a second: this pause, and the time that the fsync itself takes."""
 _SECONDS_BETWEEN_TIMESTAMPS = 1.0
+_SECONDS_BETWEEN_TRIES = 0.01
 LARGEST_LOG = 1 << 32
 """The most bytes of a log that is read as a whole."""
 
@@ -48,7 +49,8 @@ class RunLog:
     A kill undoes nothing that was appended, and a power cut at most a second of it: a thread calls fsync for all that
     was appended in the meantime. A torn tail, which a power cut leaves, is dropped when the log is opened.
 
-    Errors call the log by its `name`, and recommend `advice` when a write has failed.
+    Errors call the log by its `name`, and recommend `advice` when a write has failed. A log that is in use is waited
+    for, up to `wait` seconds.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "run.ctlog"
@@ -67,6 +69,7 @@ class RunLog:
         private: bool = False,
         name: str = "checkpoint",
         advice: str = "call resume(): completed pulls are kept",
+        wait: float = 0.0,
     ) -> None:
         self.path = Path(path)
         self._shown, self._advice = f"{name} {str(path)!r}", advice
@@ -76,7 +79,7 @@ class RunLog:
         self._timestamp: float | None = None
         self._error: CheckpointError | None = None
         self._flusher = Flusher(self._sync_in_background, _SECONDS_UNTIL_SYNC)
-        self._file = open_locked(path, self._shown, private=private)
+        self._file = open_locked(path, self._shown, private=private, wait=wait)
         try:
             records, tail = examine(contents(self._file, self._shown), self.path)
             RecordCheck(self.path).add(records)
@@ -211,15 +214,18 @@ class RunLog:
         return self._error
 
 
-def open_locked(path: str | PathLike[str], name: str, *, private: bool = False, create: bool = True) -> FileIO:
+def open_locked(
+    path: str | PathLike[str], name: str, *, private: bool = False, create: bool = True, wait: float = 0.0
+) -> FileIO:
     """Open a file to read it and append to it, as its only writer; errors call it by its `name`."""
+    deadline = monotonic() + wait
     while True:
         try:
             file = open(path, "a+b" if create else "r+b", buffering=0, opener=private_only if private else regular_only)  # noqa: SIM115
         except OSError as error:
             raise FileError(f"{name}: {reason(error)}", argument="checkpoint") from None
         try:
-            if _lock_current(file, path, name):
+            if _lock_current(file, path, name, deadline):
                 file.seek(0)
                 return file
         except BaseException:
@@ -228,10 +234,12 @@ def open_locked(path: str | PathLike[str], name: str, *, private: bool = False, 
         file.close()
 
 
-def _lock_current(file: FileIO, path: str | PathLike[str], name: str) -> bool:
+def _lock_current(file: FileIO, path: str | PathLike[str], name: str, deadline: float) -> bool:
     """Lock a file; False if the path meanwhile leads to a different one."""
     try:
-        if not lock_file(file):
+        while not (locked := lock_file(file)) and monotonic() < deadline:
+            sleep(_SECONDS_BETWEEN_TRIES)
+        if not locked:
             user = "this process" if is_locked_here(file) else "another process"
             raise FileError(f"{name} is in use by {user}", argument="checkpoint")
         return os.path.samestat(os.fstat(file.fileno()), Path(path).stat())

@@ -7,6 +7,7 @@ messages it received and the rewards it drew, so these records are all that a re
 =============  ============================================================================
 Header         the run: arms, m, agents, horizon, algorithm with options, seed
 Rewards        pulls of one agent, one reward each (NaN: the pull failed for good), with costs and notes
+ToldRewards    pulls made outside the program, as one call reported them: all of them, or none
 FailedAttempt  an attempt at a pull that failed, and what it was charged
 Sums           pulls of one agent as one sum per arm, and the state of its generator afterwards
 Exchange       requests and replies, as they crossed
@@ -262,6 +263,20 @@ class Rewards(msgspec.Struct, frozen=True, omit_defaults=True, tag="Rewards"):
         return len(self.rewards) // 8
 
 
+class ToldRewards(msgspec.Struct, frozen=True, tag="ToldRewards"):
+    """Rewards that one call reported, of any agents. As one record they are written as a whole or not at all.
+
+    Readers of a log get the batches in its place.
+    """
+
+    batches: list[Rewards]
+
+    @property
+    def pulls(self) -> int:
+        """The number of pulls in it."""
+        return sum(batch.pulls for batch in self.batches)
+
+
 class FailedAttempt(msgspec.Struct, frozen=True, tag="FailedAttempt"):
     """An attempt at a pull that failed. `Rewards` holds its cost as well, once the pull is made."""
 
@@ -429,6 +444,7 @@ class StudyRows(msgspec.Struct, frozen=True, tag="StudyRows"):
 Record = (
     Header
     | Rewards
+    | ToldRewards
     | FailedAttempt
     | Sums
     | Exchange

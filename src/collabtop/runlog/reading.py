@@ -27,6 +27,7 @@ from collabtop.runlog.format import (
     Rewards,
     Sums,
     Timestamp,
+    ToldRewards,
     decode_body,
     frame_body,
     frame_end,
@@ -102,11 +103,12 @@ def _examine_from(data: bytes, start: int, base: int, path: str | PathLike[str])
     records: list[Record] = []
     while (end := frame_end(data, start)) is not None and (body := frame_body(data, start, end)) is not None:
         try:
-            records.append(decode_body(body))
+            record = decode_body(body)
         except msgspec.DecodeError as error:
             raise FileError(
                 f"checkpoint {str(path)!r}: a record cannot be read ({error})", argument="checkpoint"
             ) from None
+        records.extend(record.batches if isinstance(record, ToldRewards) else [record])
         start = end
     if start == len(data):
         return records, None
@@ -123,7 +125,7 @@ def _examine_tail(data: bytes, start: int, base: int, before: Sequence[Record]) 
     count = pulls = 0
     for position, record in _complete_records(data, start + 1):
         count += 1
-        pulls += record.pulls if isinstance(record, Rewards | Sums) else 0
+        pulls += record.pulls if isinstance(record, Rewards | ToldRewards | Sums) else 0
         synced = max(synced, _synced(record, base + position))
     torn = not count or 0 < synced <= base + start
     return Tail(base + start, len(data) - start, torn, count, pulls)

@@ -50,15 +50,18 @@ def make_header(spec: RunSpec, *, logged: bool = True) -> Header:
     )
 
 
-def open_checkpoint(path: str | PathLike[str], header: Header, extension: Extended | None = None) -> tuple[RunLog, Leg]:
+def open_checkpoint(
+    path: str | PathLike[str], header: Header, extension: Extended | None = None, *, wait: float = 0.0
+) -> tuple[RunLog, Leg]:
     """Open a checkpoint for this run, or for an extension of it; one that belongs to a different run is refused.
 
-    Returns the log and its last leg. If an extension is given, it may have begun already.
+    Returns the log and its last leg. If an extension is given, it may have begun already. A log that is in use is
+    waited for, up to `wait` seconds.
     """
     if header.n > MAX_ARMS:
         raise wrong_value("n", header.n, f"a run with a checkpoint has at most {MAX_ARMS:,} candidates", "checkpoint")
 
-    log = open_log(path, header, lambda _: None)
+    log = open_log(path, header, lambda _: None, wait=wait)
     try:
         leg = last_leg(log.records or [header])
         logged: Record = log.records[0] if log.records else header

@@ -35,6 +35,7 @@ class Execution:
         spec: the run, with the horizon of its last leg.
         checkpoint: the file that keeps every pull and every exchange.
         extension: begin a new leg in the checkpoint.
+        log: instead of a checkpoint: the log of the run, already open; `run` closes it.
         on_event: called with every event.
         progress: show the progress on stderr.
         watch: show the run on a page in the browser.
@@ -48,6 +49,7 @@ class Execution:
         *,
         checkpoint: str | PathLike[str] | None = None,
         extension: Extended | None = None,
+        log: RunLog | None = None,
         on_event: OnEvent | None = None,
         progress: bool = False,
         watch: bool = False,
@@ -77,6 +79,8 @@ class Execution:
         self._stopped = threading.Event()
         if checkpoint is not None:
             self._log, self._leg = open_checkpoint(checkpoint, header, extension)
+        if log is not None:
+            self._log, self._leg = log, last_leg(log.records) or self._leg
         if extension is not None and self._leg.header.extensions < spec.extensions:
             self._extend(extension)
         elif spec.doubling and self._leg.header.extensions:  # a resumed run

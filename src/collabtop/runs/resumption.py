@@ -157,7 +157,7 @@ def _arms(
                 "pass the same ones again",
                 argument="candidates",
             )
-        candidates = _logged_candidates(header.candidates, path)
+        candidates = logged_candidates(header.candidates, path)
     candidates = as_candidates(candidates)
     same_value("the number of candidates", len(candidates), header.n, path)
     if policy is None and (failures := failure_mode_in(read_log(path))) is not None:
@@ -173,7 +173,8 @@ def _arms(
     )
 
 
-def _logged_candidates(data: bytes, path: str | PathLike[str]) -> Any:
+def logged_candidates(data: bytes, path: str | PathLike[str]) -> Any:
+    """The candidates of a logged run that are plain data."""
     try:
         return msgspec.msgpack.decode(data)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
