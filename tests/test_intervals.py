@@ -148,3 +148,22 @@ def test_without_drift_the_two_kinds_of_interval_agree_in_order():
     wide = drift_bounds(Evidence(column[0], column[1], column[0], column[0], column[1]), error=0.05)
     narrow = mean_bounds(column[1], column[0], column[0], error=0.05)
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
+
+
+def test_bounds_of_many_equal_arms_are_those_of_each_alone():
+    rng = np.random.default_rng(1)
+    sums = rng.integers(31, size=3_000).astype(float)
+    squares = np.where(rng.random(3_000) < 0.5, sums, sums**2 / 30)
+    pulls = np.full(3_000, 30.0)
+    together = mean_bounds(pulls, sums, squares, 0.05)
+    alone = [
+        np.concatenate(ends)
+        for ends in zip(
+            *(
+                mean_bounds(pulls[i : i + 500], sums[i : i + 500], squares[i : i + 500], 0.05)
+                for i in range(0, 3_000, 500)
+            ),
+            strict=True,
+        )
+    ]
+    assert np.array_equal(together, alone)

@@ -23,6 +23,8 @@ _STAKES = 0.9 * 0.5 ** np.arange(_COUNT)
 _NUMBERS = np.arange(1.0, _COUNT + 1)
 _LOG_SHARES = -np.log(_NUMBERS) - math.log(float((1 / _NUMBERS).sum()))
 """Logarithms of the shares of the error that the stakes get; the shares add up to 1."""
+_MANY = 1_000
+"""Arms from which on it is worth looking for equal ones."""
 _LARGEST_SQUARED = 0.58
 """The largest stake for which evidence against a mean grows with its distance, if squares are taken around it."""
 
@@ -43,6 +45,12 @@ def mean_bounds(pulls: Reals, sums: Reals, squares: Reals, error: float) -> tupl
     >>> low.round(3), high.round(3)
     (array([0.472]), array([0.528]))
     """
+    if len(pulls) > _MANY and (pulls == pulls[0]).all():
+        # Few sums are distinct after equally many pulls. As complex numbers, sums and squares are compared together.
+        distinct, index = np.unique(sums + 1j * squares, return_inverse=True)
+        if len(distinct) < len(pulls):
+            low, high = mean_bounds(pulls[: len(distinct)], distinct.real, distinct.imag, error)
+            return low[index], high[index]
     return 1 - _upper_end(pulls, pulls - sums, pulls - 2 * sums + squares, error), _upper_end(
         pulls, sums, squares, error
     )
