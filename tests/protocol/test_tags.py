@@ -17,7 +17,9 @@ import collabtop as ct
 TAGS = {
     # messages between coordinator and agents, in the table of collabtop.protocol.messages
     "collabtop.protocol.messages.Accepted": "Accepted",
+    "collabtop.protocol.messages.Bill": "Bill",
     "collabtop.protocol.messages.Border": "Border",
+    "collabtop.protocol.messages.Charged": "Charged",
     "collabtop.protocol.messages.CoarseMeans": "CoarseMeans",
     "collabtop.protocol.messages.Cut": "Cut",
     "collabtop.protocol.messages.Deal": "Deal",

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from collabtop.algorithms.shared.top_up import spend_rest
 from collabtop.arms import SimulatedArms
 from collabtop.arms.draws import coordinator_rng
 from collabtop.coordination.coordinator import Coordinator
@@ -51,6 +52,8 @@ class Algorithm(ABC):
     """Whether it stops as soon as the answer has its option `confidence`; the horizon is then only a limit."""
     needs_bounds: ClassVar[bool] = False
     """Whether it relies on rewards within bounds, such as for intervals that hold with a given probability."""
+    tops_up: ClassVar[bool] = True
+    """Whether what its plan leaves of a budget may be spent in top-up rounds, which average over all agents."""
     fixed_schedule: ClassVar[bool] = False
     """Whether the number of arms and pulls in each request follows from the problem alone, not from rewards, as long as
     no agent is lost. Then a remote site with a policy can compare each request with the plan."""
@@ -66,11 +69,13 @@ class Algorithm(ABC):
         """Accept the best `problem.m` arms (0 < m <= n / 2) on the scoreboard; all randomness comes from `rng`."""
 
     def solve(self, coordinator: Coordinator, setup: Setup) -> None:
-        """Run, reject the arms that are left, and check that exactly m arms were accepted."""
-        board, problem = coordinator.scoreboard, setup.problem
+        """Run, reject the arms that are left, spend the rest of a budget, and check that m arms were accepted."""
+        board, problem, rng = coordinator.scoreboard, setup.problem, coordinator_rng(setup.seed)
         if problem.m:  # with m = 0 (all arms wanted, mirrored) there is nothing to decide
-            self.run(coordinator, problem, coordinator_rng(setup.seed))
+            self.run(coordinator, problem, rng)
         board.reject_rest()
+        if problem.m and setup.budget is not None and self.tops_up and not self.stops_early:
+            spend_rest(coordinator, setup, rng)
         if board.accepted != problem.m:
             raise ProtocolError(f"{self.title} accepted {board.accepted} arms instead of {problem.m}")
 

@@ -45,6 +45,7 @@ class RobustTop(FrugalTopNonIID):
 
     name: ClassVar[str] = "robust-top"
     summary: ClassVar[str] = "For agents of which a few may lie: extreme means are left out."
+    tops_up: ClassVar[bool] = False
     coarseness: float = 0.0
     liars: int = 1
 

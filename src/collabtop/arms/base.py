@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collabtop.arms.draws import Draws
+from collabtop.arms.purse import Purse
 from collabtop.arms.unit import DEFAULT_UNIT, Unit
 from collabtop.errors import InputError
 from collabtop.validation import wrong_value
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
+
+Charge = Literal["reported", "seconds"]
+"""What a pull costs: what it reports with `Reward`, or the seconds that it takes."""
 
 FailureMode = Literal["", "raise", "zero", "skip"]
 """What happens to a pull that fails for good; "" for arms whose pulls cannot fail."""
@@ -45,6 +49,9 @@ NOTHING_DRAWN = Drawn(np.empty(0))
 
 class Recorder:
     """Receives rewards as they are drawn, and returns those that an earlier process drew. This one records nothing."""
+
+    purse: Purse | None = None
+    """What the run may spend, if it has a budget and all its agents are in this process."""
 
     def pull_sums(self, source: Arms, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Pull arms that return sums, or return the recorded sums."""
@@ -136,7 +143,10 @@ class Arms(ABC):
 
     def pull_recorded(self, arms: Ints, times: Ints, draws: Draws, recorder: Recorder) -> Reals:
         """Pull like `pull`, but record the rewards in `recorder`; pulls that it already holds are not repeated."""
-        return recorder.pull_sums(self, arms, times, draws)
+        sums = recorder.pull_sums(self, arms, times, draws)
+        if draws.prices is not None:
+            draws.charged += float(draws.prices[arms] @ np.broadcast_to(times, arms.shape))
+        return sums
 
     def pull_limit_of(self, agent: int) -> int | None:
         """The most pulls of an arm by this agent, if agents have different (non-IID) examples; None: no limit."""

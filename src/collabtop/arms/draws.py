@@ -2,6 +2,7 @@
 
 import hmac
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from threading import Event, Lock
 from typing import Any
@@ -190,9 +191,13 @@ class Draws:
     False
     """
 
-    def __init__(self, seed: int, agent: int) -> None:
+    def __init__(self, seed: int, agent: int, prices: Sequence[float] = ()) -> None:
         self.seed = seed
         self.agent = agent
+        self.prices: NDArray[np.float64] | None = np.array(prices) if prices else None
+        """The price of a pull of each arm, if the run has a budget."""
+        self.charged = 0.0
+        """What this agent's pulls were charged, if the run has a budget."""
         self.bulk = np.random.Generator(np.random.PCG64(_AgentSeed(seed, agent)))  # type: ignore[arg-type]
         self.pulls_made = 0
         """Pulls that this agent has made; the number of its next pull."""

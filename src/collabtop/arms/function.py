@@ -4,6 +4,7 @@ import copy
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from types import FunctionType
 from typing import Any, ClassVar
@@ -110,12 +111,12 @@ class CalledArms(Arms):
     def pull_recorded(self, arms: Ints, times: Ints, draws: Draws, recorder: Recorder) -> Reals:
         """Call the function for the pulls that are not recorded yet, and record each reward immediately."""
         counts = np.broadcast_to(times, arms.shape).tolist()
-        rewards = [np.empty(count) for count in counts]
-        jobs = self._jobs(arms.tolist(), counts, rewards, draws, recorder)
+        places = [_Place(count, draws.prices, arm) for arm, count in zip(arms.tolist(), counts, strict=True)]
+        jobs = self._jobs(arms.tolist(), places, draws, recorder)
 
-        def make(job: tuple[PullAttempt, Reals]) -> None:
-            attempt, target = job
-            target[:] = self._make(attempt, draws, recorder)
+        def make(job: tuple[PullAttempt, _Place, int]) -> None:
+            attempt, place, position = job
+            place.put(position, self._make(attempt, draws, recorder))
 
         try:
             pool = self._ready_pool()
@@ -126,45 +127,49 @@ class CalledArms(Arms):
                 pool.run(jobs, make, count=sum(counts))
         finally:
             recorder.flush(draws.agent)
-        for arm, count in zip(arms.tolist(), counts, strict=True):
-            draws.pulls_by_arm[arm] += count
-        draws.squares = np.array([self._sum_of_squares(drawn) for drawn in rewards])
-        return np.array([self._sum(arm, drawn, draws) for arm, drawn in zip(arms.tolist(), rewards, strict=True)])
+        for arm, place in zip(arms.tolist(), places, strict=True):
+            draws.pulls_by_arm[arm] += len(place.rewards)
+            draws.charged += place.charged
+        draws.squares = np.array([self._sum_of_squares(place.rewards) for place in places])
+        return np.array(
+            [self._sum(arm, place.rewards, draws) for arm, place in zip(arms.tolist(), places, strict=True)]
+        )
 
     def _jobs(
-        self, arms: list[int], counts: list[int], rewards: list[Reals], draws: Draws, recorder: Recorder
-    ) -> Iterator[tuple[PullAttempt, Reals]]:
-        """The pulls to make, each with the place for its rewards; recorded ones are filled in on the way."""
+        self, arms: list[int], places: "list[_Place]", draws: Draws, recorder: Recorder
+    ) -> "Iterator[tuple[PullAttempt, _Place, int]]":
+        """The pulls to make, each with the place for what it gives; recorded ones are filled in on the way."""
         number = draws.pulls_made
         starts = draws.next_pulls(np.array(arms))
-        for arm, count, target, replicate in zip(arms, counts, rewards, starts, strict=True):
-            pulls, done = PullAttempt(arm, count, draws.seed, draws.agent, number, replicate), 0
+        for arm, place, replicate in zip(arms, places, starts, strict=True):
+            count, done = len(place.rewards), 0
+            pulls = PullAttempt(arm, count, draws.seed, draws.agent, number, replicate)
             while done < count:
                 attempt = pulls.after(done)
-                recalled = recorder.recall(attempt, attempt.times).rewards
-                if len(recalled):
-                    target[done : done + len(recalled)] = recalled
-                    done += len(recalled)
+                recalled = recorder.recall(attempt, attempt.times)
+                if len(recalled.rewards):
+                    place.put(done, recalled)
+                    done += len(recalled.rewards)
                     continue
                 if draws.halted.is_set():
                     raise AgentHalted
                 attempt = attempt if self._function.batch else attempt._replace(times=1)
-                yield attempt, target[done : done + attempt.times]
+                yield attempt, place, done
                 done += attempt.times
             number += count
 
-    def _make(self, attempt: PullAttempt, draws: Draws, recorder: Recorder) -> Reals:
-        """Make a pull, record it, and return its rewards."""
+    def _make(self, attempt: PullAttempt, draws: Draws, recorder: Recorder) -> Drawn:
+        """Make a pull, record it, and return what it gave."""
         drawn = self._attempt_until_done(attempt, draws, recorder)
         recorder.keep(attempt, drawn)
-        return drawn.rewards
+        return drawn
 
     def _attempt_until_done(self, attempt: PullAttempt, draws: Draws, recorder: Recorder) -> Drawn:
         before = recorder.charged_before(attempt)
         charged = [] if before is None else [before]  # by failed attempts
         label, throttled = self.label(attempt.arm), 0
         while True:
-            outcome = self._call(attempt, draws)
+            outcome = self._call(attempt, draws, recorder)
             if outcome.drawn is not None:
                 return _charged_too(outcome.drawn._replace(seconds=outcome.seconds), charged)
             if draws.halted.is_set():
@@ -184,17 +189,31 @@ class CalledArms(Arms):
             else:
                 attempt = attempt._replace(retries=attempt.retries + 1)
 
-    def _call(self, attempt: PullAttempt, draws: Draws) -> AttemptOutcome:
+    def _call(self, attempt: PullAttempt, draws: Draws, recorder: Recorder) -> AttemptOutcome:
         """Make one attempt when its turn comes, and measure how long it takes."""
         caller, gate = self._ready()
-        gate.enter(attempt.arm, attempt.times, draws.halted)
-        asked_to_wait, began = None, perf_counter()
-        try:
+        price = 0.0 if draws.prices is None else float(draws.prices[attempt.arm])
+        purse: AbstractContextManager[list[float]] = nullcontext([])
+        if recorder.purse is not None:
+            purse = recorder.purse.call(price * attempt.times)
+        with purse as bill, gate.call(attempt.arm, attempt.times, draws.halted) as waits:
+            began = perf_counter()
             outcome = caller.call(attempt)
-            asked_to_wait = outcome.retry_after
-        finally:
-            gate.leave(asked_to_wait)
-        return outcome._replace(seconds=perf_counter() - began)
+            outcome = self._charged(outcome._replace(seconds=perf_counter() - began), attempt)
+            waits.append(outcome.retry_after)
+            bill.append(_charge_of(outcome, price))
+        return outcome
+
+    def _charged(self, outcome: AttemptOutcome, attempt: PullAttempt) -> AttemptOutcome:
+        """The outcome with the seconds that it took as its cost, if pulls are charged by time."""
+        if self._options.charge != "seconds":
+            return outcome
+        limit = math.inf if self.policy.time_limit is None else self.policy.time_limit
+        seconds = min(outcome.seconds, limit * attempt.times)
+        if outcome.drawn is None:
+            return outcome._replace(cost=seconds)
+        costs = np.full(len(outcome.drawn.rewards), seconds / len(outcome.drawn.rewards))
+        return outcome._replace(drawn=outcome.drawn._replace(costs=costs))
 
     def _failed_rewards(self, attempt: PullAttempt, outcome: AttemptOutcome, label: str) -> Reals:
         if self.policy.failures == "raise":
@@ -259,6 +278,34 @@ class CalledArms(Arms):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._lock = threading.Lock()
+
+
+class _Place:
+    """Where the rewards of an arm's pulls go, and what they cost."""
+
+    def __init__(self, count: int, prices: Reals | None, arm: int) -> None:
+        self.rewards = np.empty(count)
+        self._costs = None if prices is None else np.full(count, prices[arm])
+
+    def put(self, position: int, drawn: Drawn) -> None:
+        span = slice(position, position + len(drawn.rewards))
+        self.rewards[span] = drawn.rewards
+        if self._costs is not None and drawn.costs is not None:
+            known = ~np.isnan(drawn.costs)
+            self._costs[span][known] = drawn.costs[known]
+
+    @property
+    def charged(self) -> float:
+        return 0.0 if self._costs is None else math.fsum(self._costs.tolist())
+
+
+def _charge_of(outcome: AttemptOutcome, price: float) -> float:
+    """What an attempt was charged; a pull that does not report it costs its price, a failed attempt nothing."""
+    if outcome.drawn is None:
+        return outcome.cost or 0.0
+    if outcome.drawn.costs is None:
+        return price * len(outcome.drawn.rewards)
+    return math.fsum(np.where(np.isnan(outcome.drawn.costs), price, outcome.drawn.costs).tolist())
 
 
 def _charged_too(drawn: Drawn, charged: list[float]) -> Drawn:

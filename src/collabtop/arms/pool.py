@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from collabtop.arms.base import Charge
 from collabtop.arms.rate import Rate
 
 Job = TypeVar("Job")
@@ -26,12 +27,14 @@ class CallOptions(msgspec.Struct, frozen=True):
     """Whether calls run in processes of their own."""
     set_up: Callable[[], Any] | None = None
     """Called once in each of these processes, before its first pull."""
+    charge: Charge = "reported"
+    """What a pull costs."""
 
     def shared_by(self, hosts: int) -> "CallOptions":
         """The options of one of several processes that share the calls.
 
         >>> CallOptions(workers=5, rates=(Rate(20),)).shared_by(2)
-        CallOptions(workers=3, rates=(Rate(limit=10.0, per=1.0, amount=None),), processes=False, set_up=None)
+        CallOptions(workers=3, rates=(Rate(limit=10.0, per=1.0, amount=None),), ...)
         """
         rates = tuple(Rate(rate.limit / hosts, rate.per, rate.amount) for rate in self.rates)
         workers = None if self.workers is None else -(-self.workers // hosts)

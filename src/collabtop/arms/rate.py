@@ -2,7 +2,9 @@
 
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from time import monotonic, time
@@ -139,22 +141,36 @@ class Gate:
         self._running = 0
         self._paused_until = 0.0
 
-    def enter(self, arm: int, times: int, halted: threading.Event) -> None:
-        """Wait until the next call may begin; raise `AgentHalted` if the agent should stop."""
+    @contextmanager
+    def call(self, arm: int, times: int, halted: threading.Event) -> Iterator[list[float | None]]:
+        """Wait until a call may begin; how long the service then asks to wait, if it does, is appended to the list.
+
+        Raises `AgentHalted` if the agent should stop.
+        """
+        self._enter(arm, times, halted)
+        answers: list[float | None] = []
+        try:
+            yield answers
+        finally:
+            self._leave(answers[0] if answers else None)
+
+    def _enter(self, arm: int, times: int, halted: threading.Event) -> None:
+        amounts = [pacer.amount(arm, times) for pacer in self._pacers]
         with self._condition:
             while self._running >= self._limit and not halted.is_set():
                 self._condition.wait(0.1)
-            start = self._paused_until
-            for pacer in self._pacers:
-                start = max(start, pacer.reserve(arm, times))
+            now = monotonic()
+            starts = [pacer.earliest(amount, now) for pacer, amount in zip(self._pacers, amounts, strict=True)]
+            start = max(starts, default=now)
+            for pacer, amount in zip(self._pacers, amounts, strict=True):
+                pacer.take(amount, start)
             self._running += 1
-        delay = start - monotonic()
+        delay = max(start, self._paused_until) - now
         if (delay > 0 and halted.wait(delay)) or halted.is_set():
-            self.leave(None)
+            self._leave(None)
             raise AgentHalted
 
-    def leave(self, asked_to_wait: float | None) -> None:
-        """Note that a call has ended, and how long the service asked to wait, if it did."""
+    def _leave(self, asked_to_wait: float | None) -> None:
         with self._condition:
             if asked_to_wait is not None:
                 now = monotonic()
@@ -168,27 +184,37 @@ class Gate:
 
 
 class _Pacer:
-    """Spaces calls evenly at one rate."""
+    """Spaces calls evenly at one rate; calls that come late catch up, but no window of `per` seconds has too many."""
 
     def __init__(self, rate: Rate, candidates: Sequence[Any]) -> None:
         self._rate, self._candidates = rate, candidates
-        self._seconds = rate.per / (rate.limit * _MARGIN)  # per call, or per unit of `amount`
+        self._window = rate.per / _MARGIN
         self._next = -math.inf
+        self._recent: deque[tuple[float, float]] = deque()  # when calls began, and what they used
+        self._used = 0.0
 
-    def reserve(self, arm: int, times: int) -> float:
-        """The time at which the next call may begin."""
-        amount = 1.0 if self._rate.amount is None else self._amount(arm) * times
-        needed = amount * self._seconds
-        # A call that comes late by less than its own share does not delay those after it.
-        start = max(self._next, monotonic() - min(needed, 1.0))
-        self._next = start + needed
+    def earliest(self, amount: float, now: float) -> float:
+        """The earliest time for a call that uses this much."""
+        start = max(now, self._next)
+        while self._recent and self._used + amount > self._rate.limit:
+            began, used = self._recent.popleft()
+            self._used -= used
+            start = max(start, began + self._window)
         return start
 
-    def _amount(self, arm: int) -> float:
-        assert self._rate.amount is not None
+    def take(self, amount: float, start: float) -> None:
+        """Note that a call begins at this time."""
+        # A pause of up to half a window is caught up with.
+        self._next = max(self._next, start - self._window / 2) + amount * self._window / self._rate.limit
+        self._recent.append((start, amount))
+        self._used += amount
+
+    def amount(self, arm: int, times: int) -> float:
+        """What a call uses."""
+        if self._rate.amount is None:
+            return 1.0
         amount = self._rate.amount(self._candidates[arm])
         if not isinstance(amount, int | float) or not 0 <= amount < math.inf:
-            raise InputError(
-                f"amount of a rate returned {amount!r}, but a number of at least 0 is needed", argument="rate"
-            )
-        return float(amount)
+            needed = "a number of at least 0 is needed"
+            raise InputError(f"amount of a rate returned {amount!r:.80}, but {needed}", argument="rate")
+        return float(amount) * times

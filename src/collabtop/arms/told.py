@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from collabtop.arms.base import Ints, Reals, Recorder
+from collabtop.arms.base import Drawn, Ints, Reals, Recorder
 from collabtop.arms.calls import PullAttempt
 from collabtop.arms.draws import ALL_AGENTS, Draws, RewardsMissing, example_order
 from collabtop.arms.function import CalledArms, as_candidates
@@ -70,9 +70,9 @@ class ToldArms(CalledArms):
             raise RewardsMissing
         return sums
 
-    def _make(self, attempt: PullAttempt, draws: Draws, recorder: Recorder) -> Reals:
+    def _make(self, attempt: PullAttempt, draws: Draws, recorder: Recorder) -> Drawn:
         self.missing.append(attempt)
-        return np.array([math.nan])
+        return Drawn(np.array([math.nan]))
 
 
 class _NoFunction:

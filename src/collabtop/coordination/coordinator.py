@@ -64,6 +64,8 @@ class Coordinator:
         """Number of agents (the paper's K)."""
         self.problem = setup.problem
         """The numbers that every agent knows."""
+        self.spent: float | None = None
+        """What the pulls of all agents were charged, as they last reported it."""
         self.lost: frozenset[int] = frozenset()
         """Agents that are lost for good."""
         self.suspects: frozenset[int] = frozenset()

@@ -65,8 +65,9 @@ class Agent:
         """All batches of pulls so far (mirrored if the run is), which agents of the same team may share."""
         self._arms, self._recorder, self._check_draw = arms, recorder or Recorder(), check_draw
         self._problem = setup.problem
+        self._most_pulls = setup.problem.horizon + setup.extra_pulls
         self._mirrored = setup.mirrored
-        self._draws = Draws(setup.seed, number)
+        self._draws = Draws(setup.seed, number, setup.prices)
         self._last: Reply | None = None
         # `_keys` are the values that are searched, in ascending order: the means of the hand without ties, later their
         # gaps. `_order` is the index in the hand of each key, `_is_top` whether that arm is above the border.
@@ -174,7 +175,7 @@ class Agent:
         # For the few arms of a late round, summing in Python is faster than in NumPy.
         total = sum(times.tolist()) if len(times) < _FEW_ARMS else int(np.add.reduce(times))
         count = total * len(arms) if len(times) == 1 else total
-        if self._draws.pulls_made + count > self._problem.horizon:
+        if self._draws.pulls_made + count > self._most_pulls:
             raise ProtocolError(f"agent {self.number} was asked to pull past the horizon")
         if self._draws.is_halted:
             raise AgentHalted
@@ -221,6 +222,9 @@ class Agent:
             sums += rewards
             squares += ((rewards - rewards.mean()) / 2) ** 2
         return msg.Moments(sums / times, squares / times)
+
+    def _bill(self, message: msg.Bill) -> msg.Charged:
+        return msg.Charged(self._draws.charged)
 
     def _open_arms(self, message: msg.OpenArms | msg.TimeUsed) -> None:
         """Do nothing: the counts determine the number of pulls, which every `Pull` states anyway."""
@@ -327,5 +331,6 @@ _HANDLERS: dict[type[Message], Callable[[Agent, Any], Message | None]] = {
     msg.PullOpen: Agent._pull_open,
     msg.OpenArms: Agent._open_arms,
     msg.SendSquares: Agent._send_squares,
+    msg.Bill: Agent._bill,
     msg.TimeUsed: Agent._open_arms,
 }

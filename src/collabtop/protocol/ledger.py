@@ -205,6 +205,10 @@ class Meter:
         self.agent_pulls = [0] * agents
         """Pulls of each agent so far."""
 
+    def extend(self, time: int) -> None:
+        """Allow so many time steps after the horizon."""
+        self._horizon += time
+
     def begin_round(self, phase: str, live: int) -> None:
         """Begin a new round; messages before the first round are counted in it."""
         if self._rounds:

@@ -18,6 +18,7 @@ SendSquares  answer Pull with Moments from now on:   (no answer)                
              means, and mean squares
 PullOpen     which arms survived; pull them         CoarseMeans: means rounded       frugal-top-noniid
                                                     according to their noise
+Bill         send what your pulls were charged      Charged: their cost so far       top-up rounds
 ===========  =====================================  ===============================  ===================
 
 Each number in a message costs one word. Fields that follow from n, m, K, T and the algorithm (`Problem`), or from
@@ -268,6 +269,16 @@ def arcsine_levels(numbers: NDArray[np.int64] | Reals, steps: int) -> Reals:
     """
     levels: Reals = np.sin(numbers * (np.pi / 2 / steps)) ** 2
     return levels
+
+
+class Bill(Message, frozen=True, tag="Bill"):
+    """Send what your pulls were charged so far."""
+
+
+class Charged(Message, frozen=True, tag="Charged"):
+    """What the agent's pulls were charged so far."""
+
+    cost: float
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):

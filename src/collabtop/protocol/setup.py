@@ -7,6 +7,9 @@ import msgspec
 from collabtop.arms.unit import DEFAULT_UNIT, Unit
 from collabtop.problem import Problem
 
+MOST_EXTRA_PULLS = 10**12
+"""The most pulls of an agent in top-up rounds."""
+
 
 class Setup(msgspec.Struct, frozen=True):
     """The data an agent needs before the run: the problem, the seed, and what rewards mean."""
@@ -20,5 +23,16 @@ class Setup(msgspec.Struct, frozen=True):
     """Options of the algorithm, so that a site can check the requests in advance."""
     extension: str = ""
     """The agent extension that the algorithm needs, or "": a site that does not have it declines the run."""
+    budget: float | None = None
+    """What the pulls of all agents may cost, if what the plan leaves of it is to be spent in top-up rounds."""
+    prices: tuple[float, ...] = ()
+    """With a budget: the most that a pull of each arm costs, and what it costs unless it reports something else."""
+    iid: bool = True
+    """Whether all agents see the same distributions."""
     unit: Unit = DEFAULT_UNIT
     """The direction and bounds of the rewards: a site whose arms have different ones declines the run."""
+
+    @property
+    def extra_pulls(self) -> int:
+        """How many pulls an agent may make after the horizon, in top-up rounds: pulls may cost next to nothing."""
+        return 0 if self.budget is None else MOST_EXTRA_PULLS

@@ -82,7 +82,7 @@ class RecordCheck:
             self._n, self._m, self._horizon, self._bounded = (
                 header.n,
                 header.m,
-                header.horizon,
+                header.most_pulls,
                 header.bounds is not None,
             )
             self._agents, self._agent_count = range(header.agents), header.agents

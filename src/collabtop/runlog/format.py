@@ -31,11 +31,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from collabtop.arms.base import Drawn
+from collabtop.arms.base import Charge, Drawn
 from collabtop.arms.draws import leg_seed
 from collabtop.arms.unit import LARGEST_REWARD, Bounds, Direction, Unit
 from collabtop.errors import CheckpointError
 from collabtop.problem import Problem
+from collabtop.protocol.setup import MOST_EXTRA_PULLS
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -58,6 +59,7 @@ Index = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 MAX_COST = 1e300
+Price = Annotated[float, msgspec.Meta(gt=0, le=MAX_COST)]
 Time = Annotated[float, msgspec.Meta(ge=0, le=253_402_300_799)]
 """Seconds since 1970, at most until the year 9999."""
 
@@ -95,8 +97,12 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
     notes: tuple[str, ...] = ()
     """What was changed in the arguments before the run, such as a horizon that was lowered."""
     budget: float | None = None
-    costs: tuple[float, ...] | None = None
+    costs: tuple[Price, ...] | None = None
     """The price of a pull of each candidate, if the run has a budget."""
+    metered: bool = False
+    """Whether agents report what their pulls cost, and the rest of the budget is spent in top-up rounds."""
+    charge: Charge = "reported"
+    """What a pull costs: what it reports, or the seconds that it takes."""
     direction: Direction = "maximize"
     bounds: Bounds = (0.0, 1.0)
     """The bounds of rewards in the user's unit, or None; the log itself has internal values."""
@@ -121,6 +127,11 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
     def draw_seed(self) -> int:
         """The seed of all draws: each leg of an extended run has its own, unless pull number t must stay the same."""
         return self.seed if self.paired or self.pull_limit is not None else leg_seed(self.seed, self.extensions)
+
+    @property
+    def most_pulls(self) -> int:
+        """The most pulls of an agent: the horizon, and those of top-up rounds."""
+        return self.horizon + (MOST_EXTRA_PULLS if self.metered else 0)
 
     @property
     def problem(self) -> Problem:

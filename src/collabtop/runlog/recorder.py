@@ -14,6 +14,7 @@ from collabtop.arms import Arms, Draws
 from collabtop.arms.base import NOTHING_DRAWN, Drawn, Ints, Reals, Recorder
 from collabtop.arms.calls import AttemptOutcome, PullAttempt
 from collabtop.arms.draws import AgentHalted
+from collabtop.arms.purse import Purse
 from collabtop.errors import CheckpointError, FileError
 from collabtop.events import Event, OnEvent, PullFailed, PullsMade
 from collabtop.runlog.flusher import Flusher
@@ -68,6 +69,7 @@ class RewardRecorder(Recorder):
         pool: RewardPool | None = None,
         earlier: Sequence[Record] = (),
         charge: Callable[[Ints, Ints], bool] | None = None,
+        purse: Purse | None = None,
     ) -> None:
         logged_mode = failure_mode_in([*earlier, *records])
         if logged_mode is not None and logged_mode != failure_mode:
@@ -78,7 +80,7 @@ class RewardRecorder(Recorder):
         self.records = records
         """What an earlier process of the same run logged."""
         self._sink, self._on_event, self._failure_mode = sink, on_event, failure_mode
-        self.tally, self._scorer, self.pool = tally, scorer, pool
+        self.tally, self._scorer, self.pool, self.purse = tally, scorer, pool, purse
         self._lock = threading.Lock()
         self._logged = _logged_by_agent(records, gaps=pool is not None)
         self._sums = {(record.agent, record.first): record for record in records if isinstance(record, Sums)}

@@ -1,7 +1,7 @@
 """What the calls of a run took in all, over every process that took part in it."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
@@ -85,3 +85,15 @@ class TotalsCounter:
         pending = math.fsum(self._pending.values())
         cost = self._cost if not self._pending else (self._cost or 0.0) + pending
         return Totals(cost, self._failures, self._attempts_failed, self._retries, self._seconds)
+
+
+def spent_in(records: Iterable[Record], prices: Sequence[float]) -> float:
+    """What the pulls in a log cost, where one that does not report it costs its price."""
+    counter, price, costs = TotalsCounter(), np.array(prices), [0.0]
+    for record in records:
+        counter.add(record)
+        if isinstance(record, Rewards):
+            arms, _ = record.unpack()
+            reported = record.unpack_costs()
+            costs += (price[arms] if reported is None else np.where(np.isnan(reported), price[arms], reported)).tolist()
+    return math.fsum([*costs, *counter.pending().values()])

@@ -4,7 +4,7 @@ import numbers
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -14,9 +14,9 @@ from collabtop.arms import Arms
 from collabtop.arms.base import Ints
 from collabtop.errors import BudgetError, InputError
 from collabtop.problem import Problem
-from collabtop.validation import positive_number
+from collabtop.validation import positive_number, wrong_value
 
-Cost = Callable[[Any], float] | Sequence[float] | float
+Cost = Callable[[Any], float] | Sequence[float] | float | Literal["seconds"]
 _FAR = 1 << 40
 
 
@@ -25,9 +25,10 @@ class Spending(msgspec.Struct, frozen=True):
 
     budget: float
     worst_case: float
-    """The cost if the most expensive candidates stayed open longest; never above the budget."""
+    """What the plan costs if the most expensive candidates stay open longest; never above the budget. Top-up rounds
+    spend what it leaves over."""
     spent: float | None
-    """The cost of the pulls made, without retries; None if unknown."""
+    """What the pulls were charged, with failed attempts that reported a cost; None if unknown."""
 
 
 class SpendingLimit:
@@ -56,9 +57,14 @@ class SpendingLimit:
 
 
 def costs_of(arms: Arms, cost: Cost | None) -> tuple[float, ...]:
-    """The price of one pull of each candidate: 1, a number for all, one number each, or a function of the candidate."""
+    """The price of one pull of each candidate: 1, a number for all, one number each, or a function of the candidate.
+
+    Pulls that are charged by the second cost at most their time limit.
+    """
     if cost is None:
         return (1.0,) * arms.n
+    if isinstance(cost, str):
+        return (_time_limit(arms, cost),) * arms.n
     if callable(cost):
         if arms.candidates is None:
             raise InputError(
@@ -75,6 +81,19 @@ def costs_of(arms: Arms, cost: Cost | None) -> tuple[float, ...]:
         positive_number(f"cost of candidate {arms.label(arm)!r}", price, argument="cost")
         for arm, price in enumerate(prices)
     )
+
+
+def _time_limit(arms: Arms, cost: str) -> float:
+    if cost != "seconds":
+        raise wrong_value("cost", cost, "a number, one number per candidate, a function or 'seconds' is needed")
+    policy = getattr(arms, "policy", None)
+    if policy is None or policy.time_limit is None:
+        raise InputError(
+            "cost is 'seconds', but a budget of seconds needs the most that a pull can take: pass "
+            "policy=PullPolicy(time_limit=...)",
+            argument="cost",
+        )
+    return float(policy.time_limit)
 
 
 def worst_case(algorithm: Algorithm, problem: Problem, costs: Sequence[float]) -> float:

@@ -1,7 +1,7 @@
 """One leg of a run while it is made: arms, team, recorder and algorithm together, and the result built from them."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from functools import partial
 from threading import Event
@@ -10,16 +10,19 @@ import numpy as np
 
 from collabtop.algorithms.registry import algorithms_where
 from collabtop.arms.draws import AgentHalted
+from collabtop.arms.purse import Purse
 from collabtop.coordination.coordinator import Coordinator, Outcome
 from collabtop.coordination.team import Team
 from collabtop.errors import SettingError
 from collabtop.events import OnEvent, RunStarted
 from collabtop.runlog.file import RunLog
+from collabtop.runlog.format import Record
 from collabtop.runlog.legs import Leg
 from collabtop.runlog.memory import MemoryLog
 from collabtop.runlog.pool import RewardPool
 from collabtop.runlog.recorder import RewardRecorder
 from collabtop.runlog.tally import Scorer, Tally
+from collabtop.runlog.totals import spent_in
 from collabtop.runs.budget import Spending, SpendingLimit, worst_case
 from collabtop.runs.partial import partial_outcome
 from collabtop.runs.result import Observed, Result, Reuse, observed_in, observed_of
@@ -133,7 +136,7 @@ class LegRun:
             observe=observe,
             failures={spec.arms.label(arm): count for arm, count in sorted(recorder.failed.items())},
             totals=recorder.totals,
-            spending=None if spec.budget is None else _spending(spec, observe()),
+            spending=None if spec.budget is None else _spending(spec, self._coordinator.spent, observe()),
             complete=complete,
             reuse=_reuse(spec, recorder.pool) if complete and recorder.pool is not None else None,
         )
@@ -159,7 +162,15 @@ def _recorder(
             under_way = max(problem.agents, spec.workers or os.cpu_count() or 1)
             charge = SpendingLimit(spec.budget, spec.prices, spent, under_way, stop).charge
     earlier = [record for records in leg.earlier for record in records]
-    return RewardRecorder(log, listener, leg.records, arms.failure_mode, tally, scorer, pool, earlier, charge)
+    purse = _purse(spec, leg.records) if pool is None else None
+    return RewardRecorder(log, listener, leg.records, arms.failure_mode, tally, scorer, pool, earlier, charge, purse)
+
+
+def _purse(spec: RunSpec, records: Sequence[Record]) -> Purse | None:
+    """What the run may spend and has spent, if pulls are counted in this process."""
+    if spec.budget is None or spec.prices is None or not (spec.arms.calls_function and spec.team.messages_are_free):
+        return None
+    return Purse(spec.budget, spent_in(records, spec.prices))
 
 
 def _close(team: Team, kind: object, error: BaseException | None, trace: object) -> None:
@@ -177,10 +188,11 @@ def _check_loss(spec: RunSpec) -> None:
         )
 
 
-def _spending(spec: RunSpec, observed: Observed | None) -> Spending:
+def _spending(spec: RunSpec, spent: float | None, observed: Observed | None) -> Spending:
     assert spec.budget is not None
     assert spec.prices is not None
-    spent = None if observed is None else float(observed.pulls @ np.asarray(spec.prices))
+    if spent is None and observed is not None:
+        spent = float(observed.pulls @ np.asarray(spec.prices))
     most = worst_case(spec.algorithm, spec.problem.inner, spec.prices)
     return Spending(spec.budget, min(most, spec.budget), spent)
 

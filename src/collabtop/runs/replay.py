@@ -76,7 +76,16 @@ class Replay:
         if self.error is not None:
             return
         self._team = _ReplayTeam(tolerates_loss=tolerates_loss)
-        self._setup = Setup(self.problem, header.draw_seed, self.mirrored, unit=header.unit)
+        budget, prices = (header.budget, header.costs or ()) if header.metered and not header.extensions else (None, ())
+        self._setup = Setup(
+            self.problem,
+            header.draw_seed,
+            self.mirrored,
+            budget=budget,
+            prices=prices,
+            iid=header.iid,
+            unit=header.unit,
+        )
         self._coordinator = Coordinator(self._team, self._setup, RewardRecorder(on_event=self._handle))
         try:
             algorithm = make_algorithm(header.algorithm, **header.options)

@@ -240,7 +240,7 @@ class Result:
 
     @property
     def time(self) -> int:
-        """Time steps used, at most the horizon."""
+        """Time steps used: at most the horizon, and with a budget those of top-up rounds."""
         return sum(counted.time for counted in self.rounds)
 
     @property
@@ -290,14 +290,18 @@ class Result:
         return self.table().to_dataframe(library)
 
     def _repr_html_(self) -> str:
-        summary = (
-            f"time {self.time:,} of {self.horizon:,}, pulls {self.pulls:,}, words {self.words:,}, seed {self.seed}"
-        )
+        summary = f"{self._time_and_money()}, pulls {self.pulls:,}, words {self.words:,}, seed {self.seed}"
         cost = "" if self.totals.cost is None else f"cost {self.totals.cost:,.6g}, "
         lines = "".join(f"<li>{html.escape(printable(line, markup=False))}</li>" for line in self.warnings)
         warnings = f"<p><b>Warnings</b></p><ul>{lines}</ul>" if lines else ""
         title = f"The best {self.m} of {self.n:,} by {html.escape(self.algorithm)}: {cost}{summary}"
         return f"<p>{title}</p>{warnings}{self.table()._repr_html_()}"
+
+    def _time_and_money(self) -> str:
+        """What limited the run: the horizon, or a budget, which top-up rounds spend after the horizon."""
+        if self.spending is None or self.spending.spent is None:
+            return f"time {self.time:,} of {self.horizon:,}"
+        return f"spent {self.spending.spent:,.6g} of {self.spending.budget:,.6g}   time {self.time:,}"
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain Python objects."""
@@ -376,7 +380,7 @@ class Result:
         title = f"The best {self.m} of {self.n:,} arms by {self.algorithm}, {self.agents:,} agents, seed {self.seed}"
         if self.name is not None:
             title = f"{printable(self.name)}: {title[0].lower()}{title[1:]}"
-        spent = f"time {self.time:,} of {self.horizon:,}   pulls {self.pulls:,}"
+        spent = f"{self._time_and_money()}   pulls {self.pulls:,}"
         sent = f"words {self.words:,}   bits {self.bits:,}   round trips {self.round_trips:,}"
         reuse = "" if self.reuse is None else f"\n{printable(str(self.reuse))}"
         width = max(len(title), len(spent), len(sent)) + 2

@@ -112,7 +112,7 @@ def logged_spec(
         raise other_run(checkpoint, "its candidates are different")
     chosen = _algorithm(header, checkpoint, algorithm)
     return RunSpec(
-        arms=with_workers(arms, workers, rate),
+        arms=with_workers(arms, workers, rate).with_calls(charge=header.charge),
         problem=header.problem,
         algorithm=chosen,
         why=header.why,

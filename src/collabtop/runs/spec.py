@@ -78,8 +78,22 @@ class RunSpec(msgspec.Struct, frozen=True):
         fixed = self.arms.paired or problem.pull_limit is not None  # pull number t must stay the same
         seed = self.seed if fixed else leg_seed(self.seed, self.extensions)
         return Setup(
-            problem.inner, seed, problem.mirrored, algorithm.title, algorithm.options, extension, self.arms.unit
+            problem.inner,
+            seed,
+            problem.mirrored,
+            algorithm.title,
+            algorithm.options,
+            extension,
+            budget=self.budget if self.is_metered else None,
+            prices=(self.costs or ()) if self.is_metered else (),
+            iid=self.arms.iid,
+            unit=self.arms.unit,
         )
+
+    @property
+    def is_metered(self) -> bool:
+        """Whether agents report what their pulls cost, so that what the plan leaves of a budget can be spent."""
+        return self.costs is not None and not self.extensions and not self.team.agents_outlive_run
 
     def at_leg(self, header: Header) -> "RunSpec":
         """The run in the leg that a header describes."""
@@ -163,6 +177,8 @@ def make_spec(
     costs = None
     if budget is not None:
         budget, costs = positive_number("budget", budget), costs_of(arms, cost)
+        if cost == "seconds":
+            arms = arms.with_calls(charge="seconds")
         unlimited = make_problem(arms, m, agents, 1)
         check_setting(chosen, arms, unlimited)
         horizon = horizon_for(chosen, unlimited, budget, costs)

@@ -223,7 +223,7 @@ def pull_balanced(coordinator: Coordinator, live: Ints, pulls: int, *, all_live:
         if agent in answers:
             sums[span] += answers[agent].means * times
         else:
-            sums[span] += _pull_for_lost(coordinator, live[span], times, questions[agent].starts)
+            sums[span] += _pull_numbered(coordinator, live[span], times, questions[agent].starts)
     return sums, pulls
 
 
@@ -315,8 +315,13 @@ def balanced_time(arms: int, pulls: int, agents: int) -> int:
     return -(-arms * pulls // agents)
 
 
-def _pull_for_lost(coordinator: Coordinator, arms: Ints, times: Ints, starts: Ints | None) -> Reals:
-    """The agents that are still present make the pulls of a lost one; returns the sums."""
+def pull_each(coordinator: Coordinator, arms: Ints, times: Ints) -> Reals:
+    """Pull each arm its own number of times, divided evenly over the agents; returns the sums."""
+    return _pull_numbered(coordinator, arms, times, _starts(coordinator, arms, 0))
+
+
+def _pull_numbered(coordinator: Coordinator, arms: Ints, times: Ints, starts: Ints | None) -> Reals:
+    """The agents that are present make these pulls, and those of agents that are lost meanwhile; returns the sums."""
     sums, missing = np.zeros(len(arms)), times.copy()
     while missing.any():
         present = coordinator.present
