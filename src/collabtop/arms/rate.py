@@ -204,8 +204,9 @@ class _Pacer:
 
     def take(self, amount: float, start: float) -> None:
         """Note that a call begins at this time."""
-        # A pause of up to half a window is caught up with.
-        self._next = max(self._next, start - self._window / 2) + amount * self._window / self._rate.limit
+        # A pause of up to a window is caught up with.
+        due = max(self._next, start - self._window) if self._recent else start
+        self._next = due + amount * self._window / self._rate.limit
         self._recent.append((start, amount))
         self._used += amount
 
