@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from collabtop.algorithms.shared.top_up import spend_rest
+from collabtop.algorithms.shared.top_up import ask_bill, spend_rest
 from collabtop.arms import SimulatedArms
 from collabtop.arms.draws import coordinator_rng
 from collabtop.coordination.coordinator import Coordinator
@@ -53,7 +53,8 @@ class Algorithm(ABC):
     needs_bounds: ClassVar[bool] = False
     """Whether it relies on rewards within bounds, such as for intervals that hold with a given probability."""
     tops_up: ClassVar[bool] = True
-    """Whether what its plan leaves of a budget may be spent in top-up rounds, which average over all agents."""
+    """Whether what its plan leaves of a budget is spent in top-up rounds. They need a coordinator that knows how often
+    both sides of the border were pulled, and agents that are all trusted."""
     fixed_schedule: ClassVar[bool] = False
     """Whether the number of arms and pulls in each request follows from the problem alone, not from rewards, as long as
     no agent is lost. Then a remote site with a policy can compare each request with the plan."""
@@ -74,8 +75,10 @@ class Algorithm(ABC):
         if problem.m:  # with m = 0 (all arms wanted, mirrored) there is nothing to decide
             self.run(coordinator, problem, rng)
         board.reject_rest()
-        if problem.m and setup.budget is not None and self.tops_up and not self.stops_early:
-            spend_rest(coordinator, setup, rng)
+        if problem.m and setup.budget is not None:
+            ask_bill(coordinator)
+            if self.tops_up and not self.stops_early:
+                spend_rest(coordinator, setup, rng)
         if board.accepted != problem.m:
             raise ProtocolError(f"{self.title} accepted {board.accepted} arms instead of {problem.m}")
 

@@ -35,6 +35,7 @@ class TZZ(Algorithm):
 
     name: ClassVar[str] = "tzz"
     summary: ClassVar[str] = "Agents find the best of their shares on their own, then test these together, m = 1."
+    tops_up: ClassVar[bool] = False
     iid_only: ClassVar[bool] = True
     needs_bounds: ClassVar[bool] = True
     messages: ClassVar[tuple[type[Message], ...]] = (FindBest, Pull)

@@ -2,8 +2,8 @@
 
 A budget is planned as if the most expensive arms stayed open longest and every pull cost its full price. The agents
 report what their pulls were charged. As long as that leaves enough for another pull, the coordinator lets them pull the
-arms whose place is least certain, and decides again between these. If the coordinator does not know on how many pulls
-both sides of the border rest (tzz, hkk, and collab-top-iid with one agent), the rest stays unspent.
+arms whose place is least certain, and decides again between these. If the coordinator does not know how often both
+sides of the border were pulled (collab-top-iid with one agent), the rest stays unspent.
 
 Pulls are allocated as in APT (Locatelli, Gutzeit and Carpentier 2016): arm i, at a distance d_i from the border, should
 have pulls in proportion to 1 / d_i^2. The plan of a round uses full prices, so a round never costs more than is left.
@@ -32,7 +32,8 @@ _NONE = np.empty(0, np.int64)
 def spend_rest(coordinator: Coordinator, setup: Setup, rng: np.random.Generator) -> None:
     """Spend what is left of the budget in top-up rounds, and decide again between the arms next to the border."""
     assert setup.budget is not None
-    spent, share = _spent(coordinator), 1.0
+    assert coordinator.spent is not None
+    spent, share = coordinator.spent, 1.0
     coordinator.meter.extend(setup.extra_pulls)
     prices = np.array(setup.prices)
     for _ in range(_MOST_ROUNDS):
@@ -43,15 +44,15 @@ def spend_rest(coordinator: Coordinator, setup: Setup, rng: np.random.Generator)
         sums = _pull(coordinator, setup, arms, times)
         for count in np.unique(times).tolist():
             coordinator.scoreboard.add(arms[times == count], sums[times == count], count)
-        before, spent = spent, _spent(coordinator)
+        before, spent = spent, ask_bill(coordinator)
         share = (spent - before) / float(prices[arms] @ times)
         if spent <= before:  # no pull was made, or all of them were free
             break
     _decide_again(coordinator, rng)
 
 
-def _spent(coordinator: Coordinator) -> float:
-    """What all pulls were charged so far."""
+def ask_bill(coordinator: Coordinator) -> float:
+    """What all pulls were charged so far, as the agents report it."""
     coordinator.spent = math.fsum(answer.cost for answer in coordinator.ask_all(Bill(), Charged))
     return coordinator.spent
 
