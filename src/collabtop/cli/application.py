@@ -8,6 +8,7 @@ import typer
 
 from collabtop._version import __version__
 from collabtop.cli.algorithms_command import algorithms, algorithms_examples
+from collabtop.cli.ask_command import ask, ask_examples
 from collabtop.cli.certs_command import certs
 from collabtop.cli.coordinate_command import coordinate, coordinate_examples
 from collabtop.cli.demo_command import demo, demo_examples
@@ -21,6 +22,7 @@ from collabtop.cli.reproduce_command import reproduce, reproduce_examples
 from collabtop.cli.resume_command import resume, resume_examples
 from collabtop.cli.show_command import show, show_examples
 from collabtop.cli.study_command import study, study_examples
+from collabtop.cli.tell_command import tell, tell_examples
 from collabtop.cli.watch_command import watch, watch_examples
 
 app = typer.Typer(
@@ -37,6 +39,8 @@ app.command(cls=Command, epilog=identify_examples)(identify)
 app.command(cls=Command, epilog=resume_examples)(resume)
 app.command(cls=Command, epilog=extend_examples)(extend)
 app.command(cls=Command, epilog=show_examples)(show)
+app.command(cls=Command, epilog=ask_examples)(ask)
+app.command(cls=Command, epilog=tell_examples)(tell)
 app.command(cls=Command, epilog=repair_examples)(repair)
 app.command(cls=Command, epilog=watch_examples)(watch)
 app.command(cls=Command, epilog=plan_examples)(plan)
