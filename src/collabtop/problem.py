@@ -33,6 +33,8 @@ class Problem(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """Whether rewards have bounds, so that their internal values lie in [0, 1]."""
     sample_size: int | None = None
     """The number of distinct rewards of an arm, if they are only a sample of what it would return."""
+    reuses: bool = False
+    """Whether pulls are numbered because the run uses earlier rewards, although its arms are not paired."""
 
     @property
     def population(self) -> int | None:
@@ -48,7 +50,7 @@ class Problem(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     @property
     def paired(self) -> bool:
         """Whether pull number t of every arm is made on the same example, so that arms can be compared pair by pair."""
-        return self.numbered and self.sample_size is None
+        return self.numbered and self.sample_size is None and not self.reuses
 
     @property
     def rounds(self) -> int:

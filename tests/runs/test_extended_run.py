@@ -18,6 +18,7 @@ import collabtop as ct
 from collabtop.runlog.file import read_log
 from collabtop.runlog.format import Extended, Rewards, Sums
 from collabtop.runlog.pool import RewardPool
+from collabtop.runs.checkpoint import read_header
 from tests.runs.test_handle import ALGORITHMS, MEANS, draw, setting
 
 
@@ -73,6 +74,16 @@ def test_an_extended_run_reads_the_same_rewards_as_one_planned_from_the_start(al
     assert set(longer.top) == set(planned.top)
     assert longer.pulls_by_arm == planned.pulls_by_arm
     assert [it.mean for it in longer.estimates] == pytest.approx([it.mean for it in planned.estimates])
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_arms_of_an_extended_run_count_as_paired_only_if_they_are(paired, tmp_path):
+    path = tmp_path / "run.ctlog"
+    run("kzz", 300, draw, checkpoint=path, paired=paired)
+    ct.extend(path, horizon=600, pull=draw)
+    problem = read_header(path).problem
+    assert problem.numbered
+    assert problem.paired == paired
 
 
 @pytest.mark.parametrize("team", ["local", "threads"])

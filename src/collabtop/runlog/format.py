@@ -138,7 +138,15 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
         """The numbers that every agent knew."""
         numbered = self.iid and (self.paired or self.numbered or self.sample_size is not None)
         bounded, counts = self.bounds is not None, (self.n, self.m, self.agents, self.horizon)
-        return Problem(*counts, self.pull_limit, numbered=numbered, bounded=bounded, sample_size=self.sample_size)
+        reuses = self.numbered and not self.paired
+        return Problem(
+            *counts,
+            self.pull_limit,
+            numbered=numbered,
+            bounded=bounded,
+            sample_size=self.sample_size,
+            reuses=reuses,
+        )
 
     @property
     def unit(self) -> Unit:

@@ -104,7 +104,7 @@ class RunSpec(msgspec.Struct, frozen=True):
     def extended(self, horizon: int, budget: float | None = None) -> "RunSpec":
         """The next leg of the run, in which pulls are numbered over all agents if the algorithm can do that."""
         problem, _ = within_sample(self.algorithm, self.arms, self.problem.at_horizon(horizon))
-        numbered = msgspec.structs.replace(problem, numbered=self.arms.iid)
+        numbered = msgspec.structs.replace(problem, numbered=self.arms.iid, reuses=not self.arms.paired)
         with suppress(SettingError):
             self.algorithm.check(numbered)
             problem = numbered
