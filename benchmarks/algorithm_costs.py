@@ -48,7 +48,7 @@ def rows() -> list[str]:
 
 _SAME = "frugal-top", "paired-top", "collab-top-iid", "kzz-balanced", "kzz", "batched-sar"
 _BEST_ARM = "tzz", "hkk"
-_DIFFERENT = "frugal-top-noniid", "collab-top-noniid", "uniform"
+_DIFFERENT = "frugal-top-noniid", "robust-top", "collab-top-noniid", "uniform"
 
 
 def row(algorithm: str, arms: ct.Arms, m: int, kind: str, **setting: Any) -> str:
