@@ -19,7 +19,14 @@ import numpy as np
 import collabtop as ct
 
 AGENTS, HORIZON = 10, 300_000
-SEEDS = {"collab-top-iid": 15, "frugal-top-noniid": 5, "confident-top": 5, "confident-top-noniid": 3, "kl-lucb": 3}
+SEEDS = {
+    "collab-top-iid": 15,
+    "frugal-top-noniid": 5,
+    "confident-top": 5,
+    "confident-top-noniid": 3,
+    "kl-lucb": 3,
+    "fed-elim": 3,
+}
 """Algorithms whose costs are random: by how the hash deals, how means are rounded, or when a race ends."""
 HEAD = "| algorithm | arms | m | words | bits | round trips | time steps |", "| --- " * 7 + "|"
 
@@ -42,6 +49,7 @@ def rows() -> list[str]:
     sure = {"confidence": 0.95}
     lines.append(row("confident-top", same, 1, "same for all", agents=AGENTS, **sure))
     lines.append(row("confident-top-noniid", groups, 1, "differ", agents=AGENTS, **sure))
+    lines.append(row("fed-elim", groups, 1, "differ", agents=AGENTS, **sure))
     lines.append(row("kl-lucb", few, 1, "one agent, 20 arms", agents=1, **sure))
     return lines
 

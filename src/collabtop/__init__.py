@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collabtop.algorithms.collab_top_noniid import CollabTopNonIID as CollabTopNonIID
     from collabtop.algorithms.confident_top import ConfidentTop as ConfidentTop
     from collabtop.algorithms.confident_top import ConfidentTopNonIID as ConfidentTopNonIID
+    from collabtop.algorithms.fed_elim import FedElim as FedElim
     from collabtop.algorithms.frugal_top import FrugalTop as FrugalTop
     from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID as FrugalTopNonIID
     from collabtop.algorithms.hkk import HKK as HKK
@@ -125,6 +126,7 @@ _MODULE_OF = {
     "ConfidentTopNonIID": "algorithms.confident_top",
     "Coordinator": "coordination.coordinator",
     "DatasetArms": "arms.dataset",
+    "FedElim": "algorithms.fed_elim",
     "FileError": "errors",
     "Forecast": "planning.forecasts",
     "FrugalTop": "algorithms.frugal_top",

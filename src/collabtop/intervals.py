@@ -56,6 +56,20 @@ def mean_bounds(pulls: Reals, sums: Reals, squares: Reals, error: float) -> tupl
     )
 
 
+def weighted_bounds(pulls: Reals, sums: Reals, largest: float, error: float) -> tuple[Reals, Reals]:
+    """`mean_bounds` for rewards that count with weights of 1 on average, up to `largest`; `sums` are weighted.
+
+    Divided by the largest weight, weighted rewards lie in [0, 1], so their squares are no larger than they are.
+
+    >>> low, high = weighted_bounds(np.array([100.0]), sums=np.array([50.0]), largest=1.5, error=0.05)
+    >>> low.round(3), high.round(3)
+    (array([0.277]), array([0.764]))
+    """
+    scaled = sums / largest
+    low, high = mean_bounds(pulls, scaled, scaled, error)
+    return low * largest, np.minimum(1.0, high * largest)
+
+
 def _upper_end(pulls: Reals, sums: Reals, squares: Reals, error: float) -> Reals:
     means = sums / pulls
     variances = np.clip(squares / pulls - means**2, 0.0, means * (1 - means))

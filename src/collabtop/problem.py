@@ -1,6 +1,7 @@
 """The mathematics of the problem: gaps, complexity, speed-up and the paper's bound."""
 
 import math
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -35,6 +36,8 @@ class Problem(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """The number of distinct rewards of an arm, if they are only a sample of what it would return."""
     reuses: bool = False
     """Whether pulls are numbered because the run uses earlier rewards, although its arms are not paired."""
+    weights: tuple[float, ...] | None = None
+    """How much each agent counts in the value of a non-IID arm, 1 on average; None: all count the same."""
 
     @property
     def population(self) -> int | None:
@@ -82,6 +85,19 @@ class Problem(msgspec.Struct, frozen=True, repr_omit_defaults=True):
         Problem(n=10, m=7, agents=2, horizon=50)
         """
         return msgspec.structs.replace(self, horizon=horizon)
+
+    def weight(self, agent: int) -> float:
+        """How much an agent counts in the value of an arm.
+
+        >>> Problem(n=3, m=1, agents=2, horizon=9, weights=(1.5, 0.5)).weight(0)
+        1.5
+        """
+        return 1.0 if self.weights is None else self.weights[agent]
+
+    @property
+    def largest_weight(self) -> float:
+        """The weight of the agent that counts most: rewards times weights are no larger than this."""
+        return 1.0 if self.weights is None else max(self.weights)
 
     def share(self, agent: int, times: int, pulls_before: int) -> tuple[int, int]:
         """An agent's part if all agents pull an arm `times` times: the number of its first pull, and how many it makes.
@@ -140,10 +156,65 @@ def as_means(means: ArrayLike, name: str = "means") -> NDArray[np.float64]:
     return values
 
 
-def _ranked(means: ArrayLike, m: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def as_weights(weights: Sequence[float] | None, agents: int | None) -> tuple[float, ...] | None:
+    """The weights of the agents, with an average of 1; None if all count the same.
+
+    >>> as_weights([3, 1], agents=2), as_weights([0.1] * 10, agents=10)
+    ((1.5, 0.5), None)
+    """
+    if weights is None:
+        return None
+    if agents is None:
+        raise InputError(
+            "weights only applies to arms that differ between agents (non-IID); these are the same for all",
+            argument="weights",
+        )
+    try:
+        values = [float(weight) for weight in weights]
+    except (TypeError, ValueError):
+        raise wrong_value("weights", weights, "one number per agent is needed") from None
+    if len(values) != agents:
+        raise InputError(f"weights has {len(values)} entries, but there are {agents} agents", argument="weights")
+    for agent, weight in enumerate(values):
+        if not 0 < weight < math.inf:
+            raise InputError(f"weights[{agent}] is {weight}, but a number above 0 is needed", argument="weights")
+    if len(set(values)) == 1:
+        return None
+    total = math.fsum(values)
+    return tuple(weight * agents / total for weight in values)
+
+
+def arm_values(means: ArrayLike, weights: Sequence[float] | None = None) -> NDArray[np.float64]:
+    """The value of each arm: its mean or, for a table of n x K local means (non-IID), their weighted average.
+
+    >>> arm_values([[0.9, 0.1], [0.4, 0.4]]), arm_values([[0.9, 0.1], [0.4, 0.4]], weights=[1, 3])
+    (array([0.5, 0.4]), array([0.3, 0.4]))
+    """
     values = as_means(means)
-    if values.ndim == 2:
-        values = values.mean(axis=1)
+    if values.ndim != 2:
+        as_weights(weights, None)  # refuses weights
+        return values
+    normalized = as_weights(weights, values.shape[1])
+    average: NDArray[np.float64] = (
+        values.mean(axis=1) if normalized is None else values @ np.array(normalized) / values.shape[1]
+    )
+    return average
+
+
+def effective_agents(weights: Sequence[float] | None, agents: int) -> float:
+    """How many agents with equal weights would give a mean as accurate as these: (sum w)^2 / sum w^2.
+
+    >>> effective_agents([2, 1, 1], agents=3), effective_agents(None, agents=3)
+    (2.6666666666666665, 3.0)
+    """
+    normalized = as_weights(weights, agents)
+    return float(agents) if normalized is None else agents**2 / math.fsum(weight**2 for weight in normalized)
+
+
+def _ranked(
+    means: ArrayLike, m: int, weights: Sequence[float] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    values = arm_values(means, weights)
     if values.ndim != 1:
         raise InputError(
             f"means has {values.ndim} dimensions, but 1 is needed (or 2 for non-IID arms: n x K)", argument="means"
@@ -156,18 +227,18 @@ def _ranked(means: ArrayLike, m: int) -> tuple[NDArray[np.float64], NDArray[np.f
 _SAME_MEAN = 1e-12  # averages of the same numbers in a different order differ by rounding
 
 
-def misplaced(means: ArrayLike, answer: ArrayLike, tolerance: float = 0.0) -> NDArray[np.int64]:
+def misplaced(
+    means: ArrayLike, answer: ArrayLike, tolerance: float = 0.0, *, weights: Sequence[float] | None = None
+) -> NDArray[np.int64]:
     """The arms that an answer places wrongly: those of the answer below the m-th best, and the others above it.
 
     An arm that is within `tolerance` of the m-th best may be in the answer or not. A table of n x K local means
-    (non-IID) is averaged over its columns first.
+    (non-IID) is averaged over its columns first, with `weights` if agents count differently.
 
     >>> misplaced([0.7, 0.6, 0.6, 0.5], answer=[1, 3])
     array([0, 3])
     """
-    values = as_means(means)
-    if values.ndim == 2:
-        values = values.mean(axis=1)
+    values = arm_values(means, weights)
     chosen = np.zeros(len(values), bool)
     chosen[np.asarray(answer, np.int64)] = True
     border = np.sort(values)[len(values) - int(chosen.sum())]
@@ -176,50 +247,51 @@ def misplaced(means: ArrayLike, answer: ArrayLike, tolerance: float = 0.0) -> ND
     return np.flatnonzero(wrong).astype(np.int64)
 
 
-def right_answers(means: ArrayLike, answers: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def right_answers(
+    means: ArrayLike, answers: NDArray[np.bool_], *, weights: Sequence[float] | None = None
+) -> NDArray[np.bool_]:
     """Which of many answers are right: a row of flags per answer, one flag per arm.
 
     >>> right_answers([0.7, 0.6, 0.6, 0.5], np.array([[1, 0, 1, 0], [0, 1, 1, 0]], bool))
     array([ True, False])
     """
-    values = as_means(means)
-    if values.ndim == 2:
-        values = values.mean(axis=1)
+    values = arm_values(means, weights)
     border = np.sort(values)[len(values) - int(np.count_nonzero(answers[0]))]
     needed, allowed = values > border + _SAME_MEAN, values >= border - _SAME_MEAN
     return np.asarray(answers[:, needed].all(axis=1) & ~answers[:, ~allowed].any(axis=1))
 
 
-def is_best(means: ArrayLike, answer: ArrayLike) -> bool:
+def is_best(means: ArrayLike, answer: ArrayLike, *, weights: Sequence[float] | None = None) -> bool:
     """Whether an answer is a set of best arms: the sorted means of its arms are those of the best m.
 
     >>> means = [0.7, 0.6, 0.6, 0.5]
     >>> is_best(means, [0, 2]), is_best(means, [1, 2]), is_best(means, [0, 3])
     (True, False, False)
     """
-    return not len(misplaced(means, answer))
+    return not len(misplaced(means, answer, weights=weights))
 
 
-def gaps(means: ArrayLike, m: int) -> NDArray[np.float64]:
+def gaps(means: ArrayLike, m: int, *, weights: Sequence[float] | None = None) -> NDArray[np.float64]:
     """The distance of each arm from the border between the best m and the rest (the paper's Delta_i).
 
-    A table of n x K local means (non-IID) is averaged over its columns first.
+    A table of n x K local means (non-IID) is averaged over its columns first, with `weights` if agents count
+    differently.
 
     >>> gaps([0.5, 0.9, 0.25], m=1)
     array([0.4 , 0.4 , 0.65])
     """
-    values, ranked = _ranked(means, m)
+    values, ranked = _ranked(means, m, weights)
     delta: NDArray[np.float64] = np.maximum(values - ranked[m], ranked[m - 1] - values)
     return delta
 
 
-def complexity(means: ArrayLike, m: int) -> float:
+def complexity(means: ArrayLike, m: int, *, weights: Sequence[float] | None = None) -> float:
     """The difficulty of the instance: the sum of 1 / gap^2 (the paper's H<m>); infinite if ranks m and m + 1 tie.
 
     >>> round(complexity([0.5, 0.9, 0.25], m=1), 2)
     14.87
     """
-    delta = gaps(means, m)
+    delta = gaps(means, m, weights=weights)
     if not delta.all():
         return math.inf
     return float(np.sum(delta**-2.0))
@@ -236,10 +308,13 @@ def speedup(means: ArrayLike, m: int, time: int) -> float:
     return complexity(means, m) / time
 
 
-def error_bound(means: ArrayLike, m: int, agents: int, horizon: int) -> float:
+def error_bound(
+    means: ArrayLike, m: int, agents: int, horizon: int, *, weights: Sequence[float] | None = None
+) -> float:
     """The paper's bound on the probability of a wrong answer (theorem 1), at most 1.
 
-    2 n log2(2n) exp(-T K / (128 H log2(2n))): it is 1 until the horizon is large.
+    2 n log2(2n) exp(-T K / (128 H log2(2n))): it is 1 until the horizon is large. With `weights`, K is the number of
+    agents with equal weights that would be as accurate.
 
     >>> error_bound([0.5, 0.9, 0.25], m=1, agents=10, horizon=100)
     1.0
@@ -250,4 +325,5 @@ def error_bound(means: ArrayLike, m: int, agents: int, horizon: int) -> float:
     whole_number("horizon", horizon, least=1)
     n = int(np.shape(means)[0])
     log = math.log2(2 * n)
-    return min(1.0, 2 * n * log * math.exp(-horizon * agents / (128 * complexity(means, m) * log)))
+    counted, difficulty = effective_agents(weights, agents), complexity(means, m, weights=weights)
+    return min(1.0, 2 * n * log * math.exp(-horizon * counted / (128 * difficulty * log)))

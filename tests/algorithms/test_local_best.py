@@ -46,7 +46,7 @@ def test_more_than_the_best_arm_and_paired_arms_are_refused(algorithm):
     with pytest.raises(ct.SettingError, match=rf"m is 2, but {algorithm.name} finds the best arm only"):
         ct.identify(ct.BernoulliArms([0.9, 0.5, 0.1]), 2, agents=2, horizon=100, algorithm=algorithm)
     arms = ct.DatasetArms(["a", "b"], range(10), lambda candidate, example: example % 2)
-    with pytest.raises(ct.SettingError, match="these arms are paired") as caught:
+    with pytest.raises(ct.SettingError, match="these arms use each example") as caught:
         ct.identify(arms, 1, agents=2, horizon=100, algorithm=algorithm)
     assert caught.value.argument == "algorithm"
 

@@ -65,7 +65,7 @@ def test_an_algorithm_declares_what_it_is(name):
 
 def test_a_message_lists_the_algorithms_that_are_registered_now():
     ct.register_algorithm("sure", ct.ConfidentTop)
-    with pytest.raises(ct.SettingError, match=r"one of confident-top, confident-top-noniid, kl-lucb, sure$"):
+    with pytest.raises(ct.SettingError, match=r"one of confident-top, confident-top-noniid, kl-lucb, fed-elim, sure$"):
         ct.identify(ct.BernoulliArms([0.9, 0.1]), 1, agents=2, confidence=0.9, algorithm="kzz")
 
 

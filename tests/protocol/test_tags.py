@@ -40,6 +40,10 @@ TAGS = {
     "collabtop.protocol.messages.Values": "Values",
     "collabtop.protocol.messages.Window": "Window",
     # messages of agent extensions
+    "collabtop.algorithms.fed_elim.FinishLocal": "fed-elim.FinishLocal",
+    "collabtop.algorithms.fed_elim.GlobalMeans": "fed-elim.GlobalMeans",
+    "collabtop.algorithms.fed_elim.LocalTop": "fed-elim.LocalTop",
+    "collabtop.algorithms.fed_elim.PullBoth": "fed-elim.PullBoth",
     "collabtop.algorithms.shared.local_best.Best": "local-best.Best",
     "collabtop.algorithms.shared.local_best.FindBest": "local-best.FindBest",
     # records of logs and journals

@@ -93,7 +93,9 @@ class CollabTopNonIID(Algorithm):
 
     def error_bound(self, means: ArrayLike, problem: Problem) -> float | None:
         """The paper's bound, which is proved for the paper's schedule."""
-        return error_bound(means, problem.m, problem.agents, problem.horizon) if self.schedule == "paper" else None
+        if self.schedule != "paper":
+            return None
+        return error_bound(means, problem.m, problem.agents, problem.horizon, weights=problem.weights)
 
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Algorithm 6: all agents pull all live arms; average, and keep the half nearest to the border."""

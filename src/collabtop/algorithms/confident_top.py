@@ -11,6 +11,7 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import AllAgents, balanced_time, pull_balanced_squares
 from collabtop.algorithms.shared.elimination import eliminate, guess_rest, settle_rest
 from collabtop.coordination.coordinator import Coordinator
+from collabtop.errors import SettingError
 from collabtop.intervals import Evidence, drift_bounds
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags, Ints, Message, OpenArms, Pull, PullOpen, Reals, SendSquares
@@ -153,6 +154,15 @@ class ConfidentTopNonIID(_Race):
     name: ClassVar[str] = "confident-top-noniid"
     summary: ClassVar[str] = "Stops when the answer is right with the given probability, for non-IID arms."
     messages: ClassVar[tuple[type[Message], ...]] = (SendSquares, PullOpen)
+
+    def check(self, problem: Problem) -> None:
+        """Refuse weights together with examples or logged rewards that are used once: nothing is proved for these."""
+        if problem.weights is not None and problem.pull_limit is not None:
+            raise SettingError(
+                "these arms have weights and use each example or logged reward once, but a confidence needs one or the "
+                "other: use replace=True, a horizon, or equal weights",
+                argument="weights",
+            )
 
     def smallest_horizon(self, problem: Problem) -> int:
         """One pull per arm by every agent."""

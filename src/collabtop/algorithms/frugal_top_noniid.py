@@ -65,7 +65,9 @@ class FrugalTopNonIID(Algorithm):
 
     def error_bound(self, means: ArrayLike, problem: Problem) -> float | None:
         """The bound of docs/frugal-top.md."""
-        return frugal_noniid_error_bound(means, problem.m, problem.agents, problem.horizon, self.coarseness)
+        return frugal_noniid_error_bound(
+            means, problem.m, problem.agents, problem.horizon, self.coarseness, weights=problem.weights
+        )
 
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """All agents pull all open arms; average, and keep the arms nearest to the border."""
@@ -100,7 +102,8 @@ class FrugalTopNonIID(Algorithm):
                     gauge[1, agent, arms] += sums * (times - sums) / times**2
                 variances, limits = gauge[:, agent].take(arms, axis=1).sum(axis=2)
                 noise = np.minimum(1.0, variances / np.maximum(limits, 1e-300))  # 0 without any noise, or estimate
-                batch.sums = batch.sums + coarse_counts(sums, times, noise, self.coarseness, rng)
+                counts = coarse_counts(sums, times, noise, self.coarseness, rng)
+                batch.sums = batch.sums + problem.weight(agent) * counts
             batch.perturbation = AMPLITUDE * total * problem.agents
             batch.eliminate(keep)
         return batch.answers

@@ -114,10 +114,10 @@ def _stages(problem: Problem) -> tuple[Stages, int]:
 
 
 def unpaired_only(algorithm: Algorithm, problem: Problem) -> None:
-    """Raise `SettingError` if arms are paired: agents cannot number their pulls of the same arm together."""
+    """Raise `SettingError` if pulls are numbered over all agents: these pull the same arm independently."""
     if problem.numbered:
         raise SettingError(
-            f"these arms are paired, but agents of {algorithm.name} pull the same arm without knowing of each other; "
-            "use paired=False, or DatasetArms(replace=True)",
+            f"these arms use each example or logged reward once, or are paired, but agents of {algorithm.name} pull "
+            "the same arm without knowing of each other; use replace=True, or paired=False",
             argument="algorithm",
         )

@@ -11,6 +11,7 @@ from collabtop.algorithms.batched_sar import BatchedSAR
 from collabtop.algorithms.collab_top_iid import CollabTopIID
 from collabtop.algorithms.collab_top_noniid import CollabTopNonIID
 from collabtop.algorithms.confident_top import ConfidentTop, ConfidentTopNonIID
+from collabtop.algorithms.fed_elim import FedElim
 from collabtop.algorithms.frugal_top import FrugalTop
 from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID
 from collabtop.algorithms.hkk import HKK
@@ -44,6 +45,7 @@ _catalogue: dict[str, Callable[..., Algorithm]] = {
     "nsar": NSAR,
     "sequential-halving": SequentialHalving,
     "kl-lucb": KLLUCB,
+    "fed-elim": FedElim,
 }
 
 
@@ -60,7 +62,7 @@ def algorithms_where(**attributes: Any) -> list[str]:
     """The names of the algorithms whose class attributes have these values.
 
     >>> algorithms_where(stops_early=True)
-    ['confident-top', 'confident-top-noniid', 'kl-lucb']
+    ['confident-top', 'confident-top-noniid', 'kl-lucb', 'fed-elim']
     """
 
     def matches(make: Callable[..., Algorithm]) -> bool:

@@ -61,6 +61,11 @@ class RobustTop(FrugalTopNonIID):
                 "needed: every decision rests on a majority of honest ones",
                 argument="robust",
             )
+        if problem.weights is not None:
+            raise SettingError(
+                f"these arms have weights, but {self.title} trusts no agent more than another: leave them out",
+                argument="robust",
+            )
         if problem.numbered:
             raise SettingError(
                 f"{self.title} needs agents that draw independently, but these use examples in a common order; use "

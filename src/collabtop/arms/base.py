@@ -15,6 +15,7 @@ from collabtop.arms.draws import Draws
 from collabtop.arms.purse import Purse
 from collabtop.arms.unit import DEFAULT_UNIT, Unit
 from collabtop.errors import InputError
+from collabtop.problem import as_weights
 from collabtop.validation import wrong_value
 
 if TYPE_CHECKING:
@@ -119,8 +120,17 @@ class Arms(ABC):
     """The candidates, if the arms have any."""
     values: Reals | None = None
     """The true value of each arm (its mean, averaged over agents), if known: for simulated arms."""
+    weights: tuple[float, ...] | None = None
+    """How much each agent counts in the value of a non-IID arm, 1 on average; None: all count the same."""
 
-    def __init__(self, n: int, *, labels: Sequence[str] | None = None, agents: int | None = None) -> None:
+    def __init__(
+        self,
+        n: int,
+        *,
+        labels: Sequence[str] | None = None,
+        agents: int | None = None,
+        weights: Sequence[float] | None = None,
+    ) -> None:
         if n < 1:
             raise wrong_value("n", n, "at least 1 arm is needed")
         if agents is not None and agents < 1:
@@ -131,6 +141,7 @@ class Arms(ABC):
         """Names of the arms as shown in results, or None."""
         self.agents = agents
         """The number of agents that these (non-IID) arms are for, or None: any number (IID)."""
+        self.weights = as_weights(weights, agents)
 
     @abstractmethod
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
@@ -180,7 +191,8 @@ class Arms(ABC):
     def identity(self) -> list[Any]:
         """The data that distinguish these arms from others; a checkpoint only works with arms of the same identity."""
         unit = [] if self.unit.is_default else [self.unit.direction, self.unit.bounds]
-        return [type(self).__name__, self.n, self.agents, self.labels, *unit]
+        weights = [] if self.weights is None else ["weights", self.weights]
+        return [type(self).__name__, self.n, self.agents, self.labels, *unit, *weights]
 
     def fingerprint(self) -> str:
         """A short hash that identifies these arms.

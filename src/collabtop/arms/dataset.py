@@ -29,6 +29,8 @@ class DatasetArms(CalledArms):
         by_agent: `examples` has one list of examples per agent, all of the same length, and each agent sees only its
             own (non-IID).
         replace: draw an example at random for every pull instead, for each candidate on its own.
+        weights: with `by_agent`, how much each agent counts in the value of a candidate, such as the number of people
+            behind its examples; equally, if omitted.
         direction: `"maximize"`, or `"minimize"` if small rewards are better: a latency, an error, a price.
         bounds: the smallest and the largest possible reward, or None if there are none.
         labels: the names of the candidates.
@@ -51,6 +53,7 @@ class DatasetArms(CalledArms):
         *,
         by_agent: bool = False,
         replace: bool = False,
+        weights: Sequence[float] | None = None,
         direction: Direction = "maximize",
         bounds: Bounds = (0.0, 1.0),
         labels: Sequence[str] | None = None,
@@ -78,7 +81,7 @@ class DatasetArms(CalledArms):
         unit = Unit(direction, bounds)
         function = ExamplePull(candidates, self._examples, score, unit=unit, by_agent=by_agent, replace=replace)
         agents = len(self._examples) if by_agent else None
-        super().__init__(candidates, function, labels=labels, agents=agents, policy=policy)
+        super().__init__(candidates, function, labels=labels, agents=agents, policy=policy, weights=weights)
         self.paired, self.independent = not replace, replace
         self._used_once = not replace and not function.takes_rng
         if self._used_once:

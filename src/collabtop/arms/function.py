@@ -43,6 +43,7 @@ class CalledArms(Arms):
         labels: Sequence[str] | None,
         agents: int | None,
         policy: PullPolicy | None,
+        weights: Sequence[float] | None = None,
     ) -> None:
         self.unit = function.unit
         if policy is not None and not isinstance(policy, PullPolicy):
@@ -50,7 +51,7 @@ class CalledArms(Arms):
         self.candidates: Sequence[Any] = list(candidates)
         if labels is None:
             labels = [candidate_label(candidate, number) for number, candidate in enumerate(candidates)]
-        super().__init__(len(candidates), labels=labels, agents=agents)
+        super().__init__(len(candidates), labels=labels, agents=agents, weights=weights)
         self.policy = policy or PullPolicy()
         """What happens to pulls that fail."""
         if self.policy.failures == "zero" and not self.unit.bounded:

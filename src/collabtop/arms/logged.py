@@ -37,6 +37,8 @@ class LoggedArms(Arms):
         replace: draw rows with replacement. Draws are then independent, as sites require, and a horizon may be any
             length, but repeated rows tell nothing new: intervals count at most the number of rows, and a confidence
             is rejected.
+        weights: for non-IID arms, how much each agent counts in the value of a candidate, such as the number of people
+            behind its rewards; equally, if omitted.
         direction: `"maximize"`, or `"minimize"` if small rewards are better: a latency, an error, a price.
         bounds: the smallest and the largest possible reward, or None if there are none.
 
@@ -55,6 +57,7 @@ class LoggedArms(Arms):
         labels: Sequence[str] | None = None,
         replay: bool = False,
         replace: bool = False,
+        weights: Sequence[float] | None = None,
         direction: Direction = "maximize",
         bounds: Bounds = (0.0, 1.0),
     ) -> None:
@@ -69,7 +72,8 @@ class LoggedArms(Arms):
         ]
         if len({len(of_arm) for of_arm in table}) > 1:
             raise InputError("rewards has more agents for some candidates than for others", argument="rewards")
-        super().__init__(len(table), labels=labels, agents=len(table[0]) if by_agent and table else None)
+        agents = len(table[0]) if by_agent and table else None
+        super().__init__(len(table), labels=labels, agents=agents, weights=weights)
         if replay and replace:
             raise InputError(
                 "replace is True, but replayed rows are used once: leave out one of them", argument="replace"
@@ -129,13 +133,15 @@ def read_rewards(
     *,
     replay: bool = False,
     replace: bool = False,
+    weights: Sequence[float] | None = None,
     direction: Direction = "maximize",
     bounds: Bounds = (0.0, 1.0),
 ) -> LoggedArms:
     r"""Read a CSV file of logged rewards: one row per pull, with columns candidate, reward and optionally agent.
 
     If there is a column `agent`, each agent uses its own rows (non-IID). `replay` and `replace` are those of
-    `LoggedArms`.
+    `LoggedArms`. `weights` has one number per agent, in the order of their
+    names: short ones first, then by alphabet.
 
     >>> import collabtop as ct, pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "rewards.csv"
@@ -156,7 +162,13 @@ def read_rewards(
     if "agent" not in columns:
         all_rewards = [by_agent[""] for by_agent in rewards.values()]
         return LoggedArms(
-            all_rewards, labels=labels, replay=replay, replace=replace, direction=direction, bounds=bounds
+            all_rewards,
+            labels=labels,
+            replay=replay,
+            replace=replace,
+            weights=weights,
+            direction=direction,
+            bounds=bounds,
         )
     agents = sorted({agent for by_agent in rewards.values() for agent in by_agent}, key=lambda name: (len(name), name))
     for label, by_agent in rewards.items():
@@ -164,7 +176,15 @@ def read_rewards(
         if missing:
             raise FileError(f"{path}: candidate {label!r} has no reward of agent {missing[0]!r}")
     table = [[by_agent[agent] for agent in agents] for by_agent in rewards.values()]
-    return LoggedArms(table, labels=labels, replay=replay, replace=replace, direction=direction, bounds=bounds)
+    return LoggedArms(
+        table,
+        labels=labels,
+        replay=replay,
+        replace=replace,
+        weights=weights,
+        direction=direction,
+        bounds=bounds,
+    )
 
 
 def _rows(path: str | PathLike[str]) -> tuple[dict[str, int], list[tuple[int, list[str]]]]:

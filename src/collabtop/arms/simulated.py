@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from collabtop.arms.base import Arms, Ints, Reals
 from collabtop.arms.draws import Draws
 from collabtop.errors import InputError
-from collabtop.problem import as_means
+from collabtop.problem import arm_values, as_means
 from collabtop.validation import positive_number
 
 _CHUNK = 1 << 20
@@ -32,7 +32,13 @@ class SimulatedArms(Arms):
     """Whether rewards are 0 or 1, so that sums of rewards are binomial."""
 
     def __init__(
-        self, means: Reals, labels: Sequence[str] | None, *, dimensions: int, agents: int | None = None
+        self,
+        means: Reals,
+        labels: Sequence[str] | None,
+        *,
+        dimensions: int,
+        agents: int | None = None,
+        weights: Sequence[float] | None = None,
     ) -> None:
         if means.ndim != dimensions:
             shape = "one mean per arm" if dimensions == 1 else "one row per arm and one column per agent"
@@ -40,11 +46,11 @@ class SimulatedArms(Arms):
                 f"{type(self).__name__} needs {shape}, but the array has {means.ndim} dimensions",
                 argument="means" if dimensions == 1 else "local_means",
             )
-        super().__init__(len(means), labels=labels, agents=agents)
+        super().__init__(len(means), labels=labels, agents=agents, weights=weights)
         self.means = means
         """The true means (the paper's mu_i, or mu_{i,k} in n x K), which no agent or algorithm reads."""
         self.means.setflags(write=False)
-        self.values: Reals = self.means if dimensions == 1 else self.means.mean(axis=1)
+        self.values: Reals = self.means if dimensions == 1 else arm_values(self.means, self.weights)
 
     def identity(self) -> list[Any]:
         """The means belong to the identity."""
@@ -85,15 +91,30 @@ class HeterogeneousArms(SimulatedArms):
 
     An arm's value is the average of its row; the number of agents is the number of columns.
 
+    Args:
+        local_means: one row per arm, one column per agent.
+        labels: the names of the arms.
+        weights: how much each agent counts in an arm's value, such as the number of people behind it; equally, if
+            omitted.
+
     >>> HeterogeneousArms([[0.9, 0.7], [0.5, 0.6]]).agents
     2
+    >>> HeterogeneousArms([[0.9, 0.1], [0.4, 0.4]], weights=[1, 3]).values
+    array([0.3, 0.4])
     """
 
     bernoulli: ClassVar[bool] = True
 
-    def __init__(self, local_means: ArrayLike, *, labels: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        local_means: ArrayLike,
+        *,
+        labels: Sequence[str] | None = None,
+        weights: Sequence[float] | None = None,
+    ) -> None:
         table = as_means(local_means, "local_means").copy(order="F")  # an agent reads only its own column
-        super().__init__(table, labels, dimensions=2, agents=table.shape[-1] if table.ndim else None)
+        agents = table.shape[-1] if table.ndim else None
+        super().__init__(table, labels, dimensions=2, agents=agents, weights=weights)
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Draw each arm's number of successes at this agent."""

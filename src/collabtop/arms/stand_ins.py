@@ -22,10 +22,17 @@ class NoiselessArms(SimulatedArms):
     array([3., 1.])
     """
 
-    def __init__(self, means: ArrayLike, *, labels: Sequence[str] | None = None, agents: int | None = None) -> None:
+    def __init__(
+        self,
+        means: ArrayLike,
+        *,
+        labels: Sequence[str] | None = None,
+        agents: int | None = None,
+        weights: Sequence[float] | None = None,
+    ) -> None:
         values = as_means(means).copy()
         agents = values.shape[1] if values.ndim == 2 else agents
-        super().__init__(values, labels, dimensions=values.ndim, agents=agents)
+        super().__init__(values, labels, dimensions=values.ndim, agents=agents, weights=weights)
 
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """The sum of `times` pulls: the mean times `times`."""

@@ -9,7 +9,7 @@ import msgspec
 
 from collabtop.arms import Arms
 from collabtop.arms.draws import AgentHalted
-from collabtop.coordination.scoreboard import Estimates, Scoreboard
+from collabtop.coordination.scoreboard import Estimates, LocalAnswer, Scoreboard
 from collabtop.coordination.team import Team, check_replies
 from collabtop.errors import AgentsGoneError, ProtocolError
 from collabtop.events import Exchanged, RoundBegan
@@ -36,6 +36,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """... and those of the current round."""
     suspects: tuple[int, ...] = ()
     """Agents whose answers do not fit those of the others."""
+    local_tops: dict[int, LocalAnswer] = {}
+    """The best arms of each agent on its own, for algorithms that find them."""
 
 
 @final
@@ -71,7 +73,13 @@ class Coordinator:
         self.suspects: frozenset[int] = frozenset()
         """Agents whose answers do not fit those of the others, if all see the same arms; the algorithm writes it."""
         problem = setup.problem
-        self.scoreboard = Scoreboard(problem.n, problem.population, bounded=problem.bounded, paired=problem.paired)
+        self.scoreboard = Scoreboard(
+            problem.n,
+            problem.population,
+            bounded=problem.bounded,
+            paired=problem.paired,
+            largest_weight=problem.largest_weight,
+        )
         """What was learnt about each arm; the algorithm writes it."""
         self.meter = Meter(self.agents, setup.problem.horizon)
         self._team, self._setup, self._recorder = team, setup, recorder or RewardRecorder()
@@ -161,6 +169,7 @@ class Coordinator:
             agent_pulls=tuple(self.meter.agent_pulls),
             agent_pulls_in_round=tuple(self.meter.agent_pulls_in_round),
             suspects=tuple(sorted(self.suspects)),
+            local_tops=self.scoreboard.local_tops(mirrored=self._setup.mirrored),
         )
 
     def halt(self) -> None:

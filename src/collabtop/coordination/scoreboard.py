@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from collabtop.arms.unit import DEFAULT_UNIT, Unit
 from collabtop.errors import ProtocolError
-from collabtop.intervals import Evidence, FiniteEvidence, drift_bounds, mean_bounds
+from collabtop.intervals import Evidence, FiniteEvidence, drift_bounds, mean_bounds, weighted_bounds
 from collabtop.problem import opposite, squares_of_opposite
 from collabtop.protocol.messages import Ints, Reals
 
@@ -145,6 +145,14 @@ class BatchOfArms(NamedTuple):
     pulls: int
 
 
+class LocalAnswer(NamedTuple):
+    """The best arms of one agent on its own, for algorithms that find them."""
+
+    arms: tuple[int, ...]
+    sure: bool
+    """Whether the agent is sure of all of them."""
+
+
 class Scoreboard:
     """The coordinator's memory of n arms: an algorithm writes it, and a result is made from it.
 
@@ -158,11 +166,21 @@ class Scoreboard:
     [0]
     """
 
-    def __init__(self, n: int, population: int | None = None, *, bounded: bool = True, paired: bool = False) -> None:
+    def __init__(
+        self,
+        n: int,
+        population: int | None = None,
+        *,
+        bounded: bool = True,
+        paired: bool = False,
+        largest_weight: float = 1.0,
+    ) -> None:
         self.n = n
         self.bounded = bounded
         """Whether rewards have bounds, so that means lie in [0, 1]."""
-        self._finite = FiniteEvidence(n, population) if population is not None and bounded else None
+        self._largest_weight = largest_weight  # above 1 if the sums are weighted
+        counted = bounded and largest_weight == 1.0
+        self._finite = FiniteEvidence(n, population) if population is not None and counted else None
         self._history: list[BatchOfArms] | None = [] if paired else None
         self._sums = np.zeros(n)
         self._squares = np.zeros(n)
@@ -172,6 +190,7 @@ class Scoreboard:
         self._phases = np.zeros(n, np.int8)
         self._phase_names: list[str | None] = [None]
         self._guesses: frozenset[int] = frozenset()
+        self._local_tops: dict[int, LocalAnswer] = {}
 
     def add(self, arms: Ints, sums: Reals, pulls: int, squares: Reals | None = None) -> None:
         """Add `pulls` more pulls of each of these arms: the sums of their rewards and, if known, of their squares."""
@@ -192,7 +211,7 @@ class Scoreboard:
         pulls = self._pulls[arms]
         if not pulls.all():
             raise ProtocolError(f"arm {arms[pulls == 0][0]} has no mean: it was never pulled")
-        means: Reals = self._sums[arms] / pulls
+        means: Reals = self._sums[arms] / np.abs(pulls)  # with an unknown number of pulls (-1), the sum is the mean
         return means
 
     def pulls(self, arms: Ints) -> Ints:
@@ -203,7 +222,10 @@ class Scoreboard:
         """Intervals of the means of these arms that miss one of them, at any time, with probability at most `error`."""
         if self._finite is not None:
             return drift_bounds(Evidence(*(column[arms] for column in self._finite.evidence)), error)
-        return mean_bounds(self._pulls[arms].astype(np.float64), self._sums[arms], self._squares[arms], error)
+        pulls = self._pulls[arms].astype(np.float64)
+        if self._largest_weight > 1.0:
+            return weighted_bounds(pulls, self._sums[arms], self._largest_weight, error)
+        return mean_bounds(pulls, self._sums[arms], self._squares[arms], error)
 
     def accept(self, arms: Ints, round: int, phase: str) -> None:
         """Accept these arms into the answer."""
@@ -217,6 +239,20 @@ class Scoreboard:
         """Note the means of arms that agents have also pulled for purposes of their own, unknown to the coordinator."""
         self._sums[arms] = means
         self._pulls[arms] = _UNKNOWN
+
+    def note_local_top(self, agent: int, arms: Ints, *, sure: bool) -> None:
+        """Note an agent's own best arms, and whether it is sure of them."""
+        self._local_tops[agent] = LocalAnswer(tuple(arms.tolist()), sure)
+
+    def local_tops(self, *, mirrored: bool = False) -> dict[int, LocalAnswer]:
+        """The best arms of each agent on its own, where known; `mirrored` reverses a search for the worst arms."""
+        if not mirrored:
+            return dict(self._local_tops)
+        everything = range(self.n)
+        return {
+            agent: answer._replace(arms=tuple(arm for arm in everything if arm not in answer.arms))
+            for agent, answer in self._local_tops.items()
+        }
 
     def accept_unseen(self, arms: Ints, means: Reals, phase: str) -> None:
         """Accept arms that an agent accepted in an earlier round, with the means that it handed over."""

@@ -48,7 +48,7 @@ def comparison_row(result: Result, arms: SimulatedArms) -> dict[str, Any]:
         "algorithm": result.algorithm,
         "options": result.options,
         "m": result.m,
-        "right": correct_arms(arms.means, result.top_indices),
+        "right": correct_arms(arms.values, result.top_indices),
         "top": result.top,
         "time": result.time,
         "pulls": result.pulls,
@@ -68,4 +68,4 @@ def _title(result: Result) -> str:
 def _answer(result: Result, arms: SimulatedArms, rank: int) -> str:
     arm = result.top_indices[rank]
     label = printable(arms.label(arm))
-    return f"({label})" if arm in misplaced(arms.means, result.top_indices) else label
+    return f"({label})" if arm in misplaced(arms.values, result.top_indices) else label

@@ -272,7 +272,7 @@ def plan(
         if algorithms is not None
         else all_that_fit(arms, problem, min(errors))
     )
-    difficulty = complexity(arms, problem.m)
+    difficulty = complexity(arms.values, problem.m)
     if math.isinf(difficulty):
         ranks = f"the arms ranked {problem.m} and {problem.m + 1} have the same mean"
         raise InputError(f"{ranks}: no horizon tells them apart", argument="means")
@@ -282,7 +282,7 @@ def plan(
         for index, algorithm in enumerate(chosen)
         for level in errors
     ]
-    ranked = np.sort(arms.means if arms.iid else arms.means.mean(axis=1))[::-1]
+    ranked = np.sort(arms.values)[::-1]
     border = float(ranked[problem.m - 1] - ranked[problem.m])
     return Plan(arms.n, problem.m, problem.agents, instance, border, difficulty, tuple(rows))
 

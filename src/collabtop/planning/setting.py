@@ -100,7 +100,8 @@ def planned_arms(
         instance = f"equal gaps of {gap:g}, the hardest arms with that gap"
     else:
         values = means.means if isinstance(means, SimulatedArms) else as_means(means)
-        arms = HeterogeneousArms(values) if values.ndim == 2 else BernoulliArms(values)
+        weights = means.weights if isinstance(means, SimulatedArms) else None
+        arms = HeterogeneousArms(values, weights=weights) if values.ndim == 2 else BernoulliArms(values)
         if n is not None and n != arms.n:
             raise wrong_value("n", n, f"there are {arms.n} means (n may be None)")
         m = wanted_below(m, arms.n)
@@ -111,7 +112,8 @@ def planned_arms(
         raise InputError("agents is missing: give the number of agents", argument="agents")
     if arms.agents not in (None, agents):
         raise wrong_value("agents", agents, f"the means are for {arms.agents} agents")
-    return arms, Problem(arms.n, m, whole_number("agents", agents, least=1), horizon=1), instance
+    agents = whole_number("agents", agents, least=1)
+    return arms, Problem(arms.n, m, agents, horizon=1, weights=arms.weights), instance
 
 
 def wanted_below(m: Any, n: int) -> int:

@@ -114,6 +114,8 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
     """How often the run was extended; 0 in the log itself, where `Extended` records follow."""
     numbered: bool = False
     """Whether pulls of IID arms are numbered over all agents although they are not paired: in an extended run."""
+    weights: tuple[float, ...] | None = None
+    """How much each agent counts in the value of an arm, 1 on average; None: all count the same."""
 
     def __post_init__(self) -> None:
         if self.m > self.n:
@@ -121,6 +123,8 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
         for name, values in (("labels", self.labels), ("costs", self.costs)):
             if values is not None and len(values) != self.n:
                 raise ValueError(f"there are {len(values)} {name} for {self.n} candidates")
+        if self.weights is not None and (len(self.weights) != self.agents or not min(self.weights) > 0):
+            raise ValueError(f"there are {len(self.weights)} weights for {self.agents} agents, or not all are above 0")
         self.unit  # noqa: B018  (raises an error if it is invalid)
 
     @property
@@ -146,6 +150,7 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
             bounded=bounded,
             sample_size=self.sample_size,
             reuses=reuses,
+            weights=self.weights,
         )
 
     @property

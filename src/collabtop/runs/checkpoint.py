@@ -49,6 +49,7 @@ def make_header(spec: RunSpec, *, logged: bool = True) -> Header:
         doubling=spec.doubling,
         extensions=spec.extensions,
         numbered=spec.extensions > 0 and problem.numbered,
+        weights=arms.weights,
     )
 
 

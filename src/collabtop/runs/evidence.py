@@ -8,7 +8,7 @@ import numpy as np
 
 from collabtop.arms.unit import Unit
 from collabtop.coordination.scoreboard import Columns, Estimates
-from collabtop.intervals import LEVEL, Evidence, drift_bounds, mean_bounds, normal_bounds
+from collabtop.intervals import LEVEL, Evidence, drift_bounds, mean_bounds, normal_bounds, weighted_bounds
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags, Ints, Reals
 
@@ -98,6 +98,8 @@ def _intervals(
     distinct = np.maximum(1.0, pulls - (0 if failed is None else failed[arms]))
     if problem.sample_size is not None:
         distinct = np.minimum(distinct, problem.sample_size)
+    if problem.weights is not None:
+        return weighted_bounds(distinct, means * distinct, problem.largest_weight, 1 - LEVEL)
     return mean_bounds(distinct, means * distinct, squares / pulls * distinct, 1 - LEVEL)
 
 

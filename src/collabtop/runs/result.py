@@ -120,6 +120,7 @@ class Result:
         """Agents that were lost for good, if the run continued without them."""
         self.suspects = list(outcome.suspects) if header.iid and header.bounds is not None else []
         """Agents whose answers do not fit those of the others (`robust=`, and arms that are the same for all)."""
+        self._local_tops = outcome.local_tops
         self.failures = dict(failures)
         """Pulls that failed for good, by candidate: each counts as the worst reward, or is skipped (`PullPolicy`)."""
         self.totals = totals or Totals()
@@ -146,6 +147,22 @@ class Result:
     def top(self) -> list[Any]:
         """The best m arms by label (by number if there are none), best first."""
         return [self.labels[arm] for arm in self.top_indices] if self.labels else list(self.top_indices)
+
+    @property
+    def local_top(self) -> list[list[Any]] | None:
+        """The best m arms of each agent on its own, by label and in no order; None if the algorithm does not find them.
+
+        Only `fed-elim` finds them.
+        """
+        if not self._local_tops:
+            return None
+        tops = [sorted(self._local_tops[agent].arms) for agent in sorted(self._local_tops)]
+        return [[self.labels[arm] for arm in top] if self.labels else top for top in tops]
+
+    @property
+    def local_sure(self) -> list[bool] | None:
+        """Whether each agent is sure of its `local_top`; None if the algorithm does not find them."""
+        return [self._local_tops[agent].sure for agent in sorted(self._local_tops)] if self._local_tops else None
 
     @property
     def sure(self) -> bool | None:
@@ -343,6 +360,7 @@ class Result:
             "pulls": self.pulls,
             "rounds": msgspec.to_builtins(self.rounds),
             "ledger": msgspec.to_builtins(self.ledger.entries),
+            **({"local_top": self.local_top, "local_sure": self.local_sure} if self._local_tops else {}),
             "estimates": [
                 {**msgspec.to_builtins(estimate), "label": self.labels[estimate.arm] if self.labels else None}
                 for estimate in self.estimates

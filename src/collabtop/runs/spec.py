@@ -220,6 +220,7 @@ def make_problem(arms: Arms, m: int, agents: int | None, horizon: int) -> Proble
         numbered=numbered,
         bounded=arms.unit.bounded,
         sample_size=arms.sample_size,
+        weights=arms.weights,
     )
 
 

@@ -89,7 +89,7 @@ def _run_once(study: Study, point: Point, run: int) -> Row:
         *point.setting,
         run=run,
         seed=seed,
-        correct=is_best(arms.means, result.top_indices),
+        correct=is_best(arms.values, result.top_indices),
         time=result.time,
         words=result.words,
         bits=result.bits,
@@ -102,11 +102,11 @@ def _run_batches(study: Study, point: Point, runs: Sequence[int]) -> list[Row]:
     """Simulate the answers of these runs; batches are always complete, so a run does not depend on their number."""
     arms, setting = study.arms[point.arms], point.setting
     rows: list[Row] = []
-    problem, size = Problem(arms.n, point.m, point.agents, point.horizon), batch_size(arms.n)
+    problem, size = Problem(arms.n, point.m, point.agents, point.horizon, weights=arms.weights), batch_size(arms.n)
     for batch, members in groupby(runs, lambda run: run // size):
         seed = point.batch_seed(batch)
         answers = point.algorithm.answers(problem, arms.means, size, np.random.default_rng(seed))
-        right = right_answers(arms.means, answers).tolist()
+        right = right_answers(arms.values, answers).tolist()
         rows += [
             Row(*setting, run=run, seed=seed, correct=right[run % size], **_NO_COSTS, engine="batched")
             for run in members

@@ -128,7 +128,7 @@ class Study:
 
     def __add__(self, other: "Study") -> "Study":
         for name in self.arms.keys() & other.arms.keys():
-            if not np.array_equal(self.arms[name].means, other.arms[name].means):
+            if self.arms[name].fingerprint() != other.arms[name].fingerprint():
                 raise InputError(f"arms {name!r} differ between the studies: give them different names")
         both = object.__new__(Study)
         both.arms = self.arms | other.arms
@@ -141,6 +141,8 @@ class Study:
         digest = hashlib.sha256()
         for name, arms in sorted(self.arms.items()):
             digest.update(f"{name}|{type(arms).__name__}|{arms.shape}|".encode() + arms.means.tobytes())
+            if arms.weights is not None:
+                digest.update(f"weights {arms.weights}|".encode())
         for point in sorted(self.points, key=lambda point: point.key):
             digest.update(f"{point.key}|{point.runs}|{point.engine}\n".encode())
         return digest.hexdigest()[:32]

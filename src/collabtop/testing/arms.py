@@ -22,8 +22,10 @@ class ConstantArms(NoiselessArms):
     [1]
     """
 
-    def __init__(self, means: ArrayLike, *, labels: Sequence[str] | None = None) -> None:
-        super().__init__(means, labels=labels)
+    def __init__(
+        self, means: ArrayLike, *, labels: Sequence[str] | None = None, weights: Sequence[float] | None = None
+    ) -> None:
+        super().__init__(means, labels=labels, weights=weights)
         if (self.means * 1024 % 1).any():
             raise InputError(
                 "means of ConstantArms must be multiples of 1/1024, so that sums are exact", argument="means"

@@ -120,3 +120,13 @@ def test_all_sites_are_notified_of_the_end_at_the_same_time(certs, monkeypatch):
     arms = ct.BernoulliArms(MEANS)
     ct.identify(arms, 1, agents=5, horizon=60, algorithm="uniform", seed=1, team=ThreadSites(certs))
     assert most == [5] * 5
+
+
+def test_with_weights_remote_sites_give_the_run_of_the_local_team(certs):
+    arms = ct.HeterogeneousArms([[0.9, 0.8, 0.1], [0.4, 0.4, 0.7], [0.1, 0.2, 0.1]], weights=[1, 1, 4])
+    for algorithm in ("frugal-top-noniid", "fed-elim"):
+        asked: dict[str, Any] = {"m": 1, "horizon": 8_000, "seed": 1, "algorithm": algorithm}
+        remote = ct.identify(arms, team=ThreadSites(certs, joins={"secret": b""}), **asked)
+        local = ct.identify(arms, **asked)
+        assert (remote, remote.ledger) == (local, local.ledger)
+        assert remote.top == [1]

@@ -22,9 +22,10 @@ _Answer = TypeVar("_Answer", Means, Moments, CoarseMeans)
 class AllAgents:
     """Pulls that every agent makes of every live arm, added up over the agents.
 
-    An arm's value is the average over the agents that are still present: when an agent is lost, its earlier rewards
-    are subtracted again. With `trim`, it is the trimmed mean: the average without the `trim` smallest and the `trim`
-    largest of the agents' means. Rewards are stored per agent only if one of these needs them.
+    An arm's value is the average over the agents that are still present, weighted if the problem has weights: when an
+    agent is lost, its earlier rewards are subtracted again. With `trim`, it is the trimmed mean: the average without
+    the `trim` smallest and the `trim` largest of the agents' means. Rewards are stored per agent only if one of these
+    needs them.
     """
 
     def __init__(self, coordinator: Coordinator, trim: int = 0) -> None:
@@ -37,6 +38,7 @@ class AllAgents:
         self._subtracted: frozenset[int] = coordinator.lost
         self.squares = np.zeros(0)
         """Sums of the squares of the last pulls, after `SendSquares`."""
+        self._added: tuple[Reals, int] | None = None  # with weights, what was returned so far of each arm
 
     def pull(self, live: Ints, times: int, *, all_live: bool = False) -> tuple[Reals, int]:
         """Let every agent pull every live arm `times` times: what to add to the sums and to the pulls of each arm.
@@ -115,11 +117,13 @@ class AllAgents:
         for agent, answer in answers.items():
             # Unpacked one after the other: together they take K times the memory of the arms.
             local_means, times = means_of(answer), shares[agent][1]
-            sums += local_means * times
+            sums += local_means * (times * coordinator.problem.weight(agent))
             pulls += times
             self._pulls_by_agent[agent] += times
             if coordinator.tolerates_loss or self._trim:
                 self._sums_by_agent.setdefault(agent, np.zeros(coordinator.scoreboard.n))[live] += local_means * times
+        if coordinator.tolerates_loss and coordinator.problem.weights is not None:
+            return self._add_up_again(live)
         for agent in coordinator.lost - self._subtracted:
             if agent in self._sums_by_agent:
                 sums -= self._sums_by_agent.pop(agent)[live]
@@ -156,6 +160,17 @@ class AllAgents:
         least, most = np.sort(low, axis=0)[-self._trim - 1], np.sort(high, axis=0)[self._trim]
         wrong = ((low > most) | (high < least)).any(axis=1)
         return frozenset(agent for agent, flagged in zip(agents, wrong, strict=True) if flagged)
+
+    def _add_up_again(self, live: Ints) -> tuple[Reals, int]:
+        """What is missing to the weighted sums over all present agents: each loss changes the weights of the others."""
+        problem, lost = self._coordinator.problem, self._coordinator.lost
+        present = [agent for agent in self._sums_by_agent if agent not in lost]
+        average = sum(map(problem.weight, present)) / len(present)
+        total = sum((problem.weight(agent) / average * self._sums_by_agent[agent] for agent in present), np.zeros(1))
+        pulls = sum(self._pulls_by_agent[agent] for agent in present)
+        before, pulls_before = self._added or (np.zeros(problem.n), 0)
+        self._added = total, pulls
+        return (total - before)[live], pulls - pulls_before
 
 
 def pull_in_turn(coordinator: Coordinator, live: Ints, pulls: int, *, all_live: bool = False) -> tuple[Reals, int]:

@@ -43,7 +43,9 @@ class BatchedRuns:
         self.answers: Flags = np.zeros((runs, problem.n), np.bool_)
         """The arms that each run has accepted."""
         self._to_accept = np.full(runs, problem.m)
-        self._agents = problem.agents
+        self._problem, self._agents = problem, problem.agents
+        if problem.weights is not None:  # sums are no whole numbers
+            self.perturbation = 1e-9
 
     def pull(self, times: int | Ints) -> None:
         """Pull every live arm so many times in total (or one number per row); all agents see the same means."""
@@ -55,7 +57,7 @@ class BatchedRuns:
             self.pull(times * self._agents)
             return
         for agent in range(self._agents):
-            self.sums = self.sums + self.successes(times, agent)
+            self.sums = self.sums + self._problem.weight(agent) * self.successes(times, agent)
 
     def successes(self, times: int | Ints, agent: int = 0) -> Reals:
         """The successes in so many pulls of every live arm by this agent; its number matters only for non-IID arms."""

@@ -15,7 +15,7 @@ from collabtop.algorithms.shared.frugal_plan import (
     smallest_noniid_horizon,
 )
 from collabtop.errors import InputError
-from collabtop.problem import Problem, as_means, gaps
+from collabtop.problem import Problem, arm_values, as_means, as_weights, effective_agents, gaps
 from collabtop.protocol.messages import Reals
 from collabtop.stats import hypergeometric_tail
 from collabtop.validation import whole_number, wrong_value
@@ -100,7 +100,15 @@ def error_terms(values: Reals, problem: Problem, plan: FrugalPlan, risk: float) 
     return ErrorTerms(deal, tuple(local), tuple(shared))
 
 
-def frugal_noniid_error_bound(means: ArrayLike, m: int, agents: int, horizon: int, coarseness: float = 0.05) -> float:
+def frugal_noniid_error_bound(
+    means: ArrayLike,
+    m: int,
+    agents: int,
+    horizon: int,
+    coarseness: float = 0.05,
+    *,
+    weights: Sequence[float] | None = None,
+) -> float:
     """The proven bound on the probability that frugal-top-noniid is wrong, at most 1.
 
     Args:
@@ -109,20 +117,22 @@ def frugal_noniid_error_bound(means: ArrayLike, m: int, agents: int, horizon: in
         agents: number of agents (K).
         horizon: time steps per agent (T).
         coarseness: the option `coarseness` of frugal-top-noniid.
+        weights: how much each agent counts in the value of an arm; equally, if omitted.
 
     >>> means = [[0.9, 0.7], *[[0.3, 0.5]] * 15]
     >>> [f"{frugal_noniid_error_bound(means, m=1, agents=2, horizon=horizon):.2g}" for horizon in (500, 2_000)]
     ['0.026', '5.3e-08']
     """
-    n = len(gaps(means, m))  # validates means and m
+    n = len(gaps(means, m, weights=weights))  # validates means, m and weights
     whole_number("agents", agents, least=1)
     if not 0 <= coarseness < 1:
         raise wrong_value("coarseness", coarseness, "a share of at least 0 and below 1 is needed")
-    problem = Problem(n, m, agents, horizon)
+    problem = Problem(n, m, agents, horizon, weights=as_weights(weights, agents))
     if horizon < smallest_noniid_horizon(n, problem.inner.m):
         return 1.0
     plan = noniid_plan(problem.inner)
-    pulls = [total * agents / (1 + coarseness) for total in plan.pulls]  # rounding makes them count less
+    counted = effective_agents(weights, agents)
+    pulls = [total * counted / (1 + coarseness) for total in plan.pulls]  # rounding makes them count less
     return rounds_error_bound(means, problem, plan.sizes, pulls)
 
 
@@ -139,8 +149,7 @@ def rounds_error_bound(means: ArrayLike, problem: Problem, sizes: Sequence[int],
     >>> round(rounds_error_bound([0.9, 0.5, 0.5, 0.5], problem, sizes=[4, 2], totals=[40, 80]), 6)
     0.002501
     """
-    values = as_means(means)
-    values = values.mean(axis=1) if values.ndim == 2 else values
+    values = arm_values(means, problem.weights)
     if problem.mirrored:
         values, problem = 1 - values, problem.inner
     return min(1.0, sum(_shared_terms(_Instance.of(values, problem.m), sizes, totals)))

@@ -42,6 +42,8 @@ class RemoteArms(UnpullableArms):
         n: the number of arms.
         labels: their names.
         agents: the number of agents, if the arms differ between sites (non-IID); None if all agents see the same arms.
+        weights: with `agents`, how much each agent counts in the value of an arm, such as the number of patients behind
+            it; equally, if omitted. Only the coordinator uses them.
         direction: `"maximize"`, or `"minimize"` if small rewards are better; the same as for the arms of the sites.
         bounds: the smallest and the largest possible reward, or None; the same as for the arms of the sites.
 
@@ -55,10 +57,11 @@ class RemoteArms(UnpullableArms):
         *,
         labels: Sequence[str] | None = None,
         agents: int | None = None,
+        weights: Sequence[float] | None = None,
         direction: Direction = "maximize",
         bounds: Bounds = (0.0, 1.0),
     ) -> None:
-        super().__init__(n, labels=labels, agents=agents)
+        super().__init__(n, labels=labels, agents=agents, weights=weights)
         self.unit = Unit(direction, bounds)
 
 
