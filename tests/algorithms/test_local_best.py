@@ -51,6 +51,15 @@ def test_more_than_the_best_arm_and_paired_arms_are_refused(algorithm):
     assert caught.value.argument == "algorithm"
 
 
+@BOTH
+def test_logged_rewards_may_be_drawn_with_replacement_but_not_used_once(algorithm):
+    rewards = [[0, 1, 1, 1], [0, 1, 0, 0]]
+    asked = {"m": 1, "agents": 2, "horizon": 200, "algorithm": algorithm, "seed": 1}
+    assert ct.identify(ct.LoggedArms(rewards, replace=True), **asked).top == [0]
+    with pytest.raises(ct.SettingError, match="these arms use each example or logged reward once"):
+        ct.identify(ct.LoggedArms([row * 100 for row in rewards]), **asked)
+
+
 def test_hkk_takes_one_message_from_each_agent_and_tzz_one_round_trip_per_round_at_most():
     arms = ct.datasets.movielens_like()
     hkk = ct.identify(arms, 1, agents=10, horizon=20_000, algorithm="hkk", seed=1)

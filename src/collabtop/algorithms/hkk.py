@@ -114,10 +114,11 @@ def _stages(problem: Problem) -> tuple[Stages, int]:
 
 
 def unpaired_only(algorithm: Algorithm, problem: Problem) -> None:
-    """Raise `SettingError` if pulls are numbered over all agents: these pull the same arm independently."""
-    if problem.numbered:
+    """Raise `SettingError` if agents would have to number their pulls of the same arm together."""
+    if problem.paired or problem.reuses or (problem.numbered and problem.pull_limit is not None):
         raise SettingError(
-            f"these arms use each example or logged reward once, or are paired, but agents of {algorithm.name} pull "
-            "the same arm without knowing of each other; use replace=True, or paired=False",
+            f"these arms use each example or logged reward once, or are paired, or the run uses earlier rewards, but "
+            f"agents of {algorithm.name} pull the same arm without knowing of each other; use replace=True, "
+            "paired=False, or a new run",
             argument="algorithm",
         )
