@@ -169,8 +169,10 @@ class Session:
     def __init__(self, log: str | PathLike[str], *, candidates: Any = None, algorithm: Algorithm | None = None) -> None:
         self._path = log
         header = read_header(log)
-        self._arms = _arms(header, log, candidates)
-        self._spec = logged_spec(header, log, None, None, self._arms, None, algorithm, _WaitingTeam(), None, None)
+        arms = _arms(header, log, candidates)
+        self._spec = logged_spec(header, log, None, None, arms, None, algorithm, _WaitingTeam(), None, None)
+        assert isinstance(self._spec.arms, ToldArms)
+        self._arms = self._spec.arms  # perhaps a copy
         self._lock = threading.Lock()
         self._open = OpenPulls()
         self._told = -1
