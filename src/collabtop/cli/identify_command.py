@@ -17,8 +17,8 @@ identify_examples = examples(
     "--team threads --checkpoint run.ctlog",
     "collabtop identify --arms mymodule:candidates --pull mymodule:score -m 5 --agents 8 --budget 20 "
     "--cost mymodule:price --retries 3 --failures skip",
-    "collabtop identify --csv rewards.csv -m 1 --agents 10 --horizon 500",
-    "collabtop identify --csv latencies.csv -m 1 --agents 10 --horizon 500 --direction minimize --bounds none",
+    "collabtop identify --csv rewards.csv -m 1 --agents 10 --horizon 60",
+    "collabtop identify --csv latencies.csv -m 1 --agents 10 --horizon 60 --direction minimize --bounds none",
     "collabtop identify --means means.txt -m 8 --agents 10 --horizon 30000",
     "collabtop identify --means means.csv -m 1 --agents 10 --confidence 0.99 --seed 7",
     "collabtop identify --means means.txt -m 8 --agents 10 --horizon 30000 "
