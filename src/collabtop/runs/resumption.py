@@ -111,8 +111,11 @@ def logged_spec(
     if arms.fingerprint() != header.arms:
         raise other_run(checkpoint, "its candidates are different")
     chosen = _algorithm(header, checkpoint, algorithm)
+    arms = with_workers(arms, workers, rate)
+    if header.charge != "reported":
+        arms = arms.with_calls(charge=header.charge)
     return RunSpec(
-        arms=with_workers(arms, workers, rate).with_calls(charge=header.charge),
+        arms=arms,
         problem=header.problem,
         algorithm=chosen,
         why=header.why,
