@@ -27,6 +27,7 @@ def extended_header(header: Header, extension: Extended) -> Header:
         horizon=extension.horizon,
         budget=extension.budget,
         numbered=extension.numbered,
+        metered=False,  # what its plan leaves of a budget is not spent
         extensions=header.extensions + 1,
     )
 

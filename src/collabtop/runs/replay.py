@@ -76,7 +76,7 @@ class Replay:
         if self.error is not None:
             return
         self._team = _ReplayTeam(tolerates_loss=tolerates_loss)
-        budget, prices = (header.budget, header.costs or ()) if header.metered and not header.extensions else (None, ())
+        budget, prices = (header.budget, header.costs or ()) if header.metered else (None, ())
         self._setup = Setup(
             self.problem,
             header.draw_seed,
