@@ -11,7 +11,11 @@ import pytest
 import collabtop as ct
 from collabtop.algorithms.registry import available_algorithms
 
-IID = [name for name in available_algorithms() if name not in ("kl-lucb", "confident-top", "confident-top-noniid")]
+IID = [
+    name
+    for name in available_algorithms()
+    if name not in ("kl-lucb", "confident-top", "confident-top-noniid", "robust-top")
+]
 
 
 @pytest.mark.parametrize("algorithm", IID)

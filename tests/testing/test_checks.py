@@ -175,7 +175,7 @@ class BrokenForGood(ct.LocalTeam):
 @pytest.mark.parametrize(
     ("team", "said"),
     [
-        (Forgets, "keys|index|values|differently"),
+        (Forgets, "keys|index|values|differently|Moments"),
         (Swaps, "was asked"),
         (RoundsOff, "ran differently"),
         (OneSeedForAll, "ran differently|past the horizon"),

@@ -57,7 +57,7 @@ class _Race(Algorithm):
         rounds, live = 0, np.arange(problem.n)
         survived: Flags | None = None  # all arms are open at first, which every agent knows
         coordinator.tell_all(SendSquares())
-        paired = _PairedEvidence(problem) if problem.paired else None
+        paired = PairedEvidence(problem) if problem.paired else None
         while len(live):
             per_time = self._pulls_per_arm(1, agents)
             planned = times_before(rounds + 1) - times_before(rounds)
@@ -194,7 +194,7 @@ def verdicts(
     return accepted, rejected
 
 
-class _PairedEvidence:
+class PairedEvidence:
     """What rewards on the same examples say about the differences between open arms.
 
     On each example, let y = (1 + x - average) / 2, with the average over all open arms. The mean of an arm's y is half
