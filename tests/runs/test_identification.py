@@ -49,7 +49,7 @@ class NeverPulled(ct.Arms):
         ({"algorithm": "collab-top-iid", "options": {"schedule": "lazy"}}, "schedule is 'lazy'"),
         ({"algorithm": "sar"}, "agents is 2, but sar runs with 1 agent"),
         ({"algorithm": "sequential-halving", "agents": 1, "m": 2}, "m is 2, but sequential-halving"),
-        ({"team": "mars"}, "team is 'mars', but 'local', 'threads', 'ray' or a team object is needed"),
+        ({"team": "mars"}, "team is 'mars', but 'local', 'threads', 'processes', 'ray' or a team object is needed"),
         ({"horizon": 3, "algorithm": "uniform"}, "horizon is 3, but 4 arms and 2 agents need at least 4 with uniform"),
     ],
 )

@@ -152,6 +152,7 @@ class DataUpInAnEmptyField(Cheat):
     """Pays for no word: an answer is None or empty, and four of them are a reward in eighths."""
 
     name: ClassVar[str] = "bits-up"
+    needs_bounds: ClassVar[bool] = True
     extension: ClassVar[type[AgentExtension] | None] = SendsBits
 
     def check(self, problem):

@@ -10,7 +10,6 @@ import pytest
 import collabtop as ct
 from collabtop.errors import ProtocolError
 from collabtop.extending import AllAgents
-from collabtop.protocol.agent import Agent
 from collabtop.protocol.messages import Means, Reply, Request
 from collabtop.runlog.recorder import RewardRecorder
 from collabtop.testing import ConstantArms, UnboundedArms, WireTeam, check_algorithm, check_arms, check_run, check_team
@@ -136,7 +135,7 @@ class OneSeedForAll(ct.LocalTeam):
 
 class RecordsNothing(ct.LocalTeam):
     def open(self, arms, setup, recorder):
-        self._members = [Agent(number, arms, setup) for number in range(setup.problem.agents)]
+        super().open(arms, setup, RewardRecorder())
 
 
 class DrawsAgain(ct.LocalTeam):

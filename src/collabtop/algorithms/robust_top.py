@@ -66,7 +66,7 @@ class RobustTop(FrugalTopNonIID):
                 f"these arms have weights, but {self.title} trusts no agent more than another: leave them out",
                 argument="robust",
             )
-        if problem.numbered:
+        if problem.paired or problem.reuses or (problem.numbered and problem.pull_limit is not None):
             raise SettingError(
                 f"{self.title} needs agents that draw independently, but these use examples in a common order; use "
                 "DatasetArms(replace=True), or paired=False",

@@ -138,6 +138,8 @@ class _NotebookDisplay:
     def __init__(self) -> None:
         display: Any = import_module("IPython.display").display
         self._handle = display(RunState().progress(), display_id=True)
+        if self._handle is None:
+            raise ImportError("IPython is installed, but this is not a notebook")
         self._next = 0.0
 
     def show(self, state: RunState) -> None:

@@ -27,7 +27,7 @@ def test_the_page_shows_a_run_over_sites(tmp_path, certs):
     url = re.search(r"watch it at (http://\S+)", run.stderr("coordinator"))[1]
     shown = fetch(url + "api/runs/run.ctlog")
     assert shown["status"]["status"] == "finished"
-    assert (shown["cost"]["words"], shown["progress"]["time"]) == (result["words"], result["time"])
+    assert (shown["communication"]["words"], shown["progress"]["time"]) == (result["words"], result["time"])
     assert sum(shown["agents"]["pulls"]) == result["pulls"]
     assert not any(shown["arms"]["seen_pulls"])
     assert shown["answer"]["top"] == result["top_indices"]
