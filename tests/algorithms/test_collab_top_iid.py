@@ -166,6 +166,7 @@ def winners(arms, horizon):
     return by_arm, by_agent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arms", TIES, ids=lambda arms: type(arms).__name__)
 def test_ties_in_the_local_phase_favour_no_arm_number(arms):
     by_arm, _ = winners(arms, horizon=2_000)
@@ -176,6 +177,7 @@ def test_ties_in_the_local_phase_favour_no_arm_number(arms):
     assert statistic < CHI_SQUARE[9]
 
 
+@pytest.mark.slow
 def test_ties_in_the_local_phase_favour_no_agent():
     _, by_agent = winners(TIES[0], horizon=2_000)
     expected = RUNS * 20 / 4

@@ -98,6 +98,7 @@ EASY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EASY)
 def test_the_measured_error_is_never_above_the_bound(name):
     table, m, horizons = EASY[name]

@@ -100,6 +100,7 @@ class Patient(ct.Uniform):
         return self.least * problem.n
 
 
+@pytest.mark.slow
 def test_a_users_own_class_works_as_an_object_and_once_registered_by_name():
     arms = ct.BernoulliArms([0.9, 0.1])
     by_object = ct.identify(arms, 1, agents=2, horizon=100, algorithm=Patient(least=5), seed=1)

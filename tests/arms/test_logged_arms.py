@@ -91,6 +91,7 @@ def click_log(replace=False):
     return ct.LoggedArms([[1] * 23 + [0] * 4_977, [1] * 15 + [0] * 4_985], replace=replace)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["confident-top", "kl-lucb"])
 def test_a_log_of_38_clicks_is_never_sure(algorithm):
     result = ct.identify(click_log(), 1, agents=1, confidence=0.95, algorithm=algorithm, seed=1)

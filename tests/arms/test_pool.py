@@ -105,6 +105,7 @@ def test_the_error_of_the_earliest_pull_is_raised_and_no_further_pull_begins(lef
     assert left_behind() == []
 
 
+@pytest.mark.slow
 def test_a_run_killed_in_the_middle_keeps_every_pull_that_had_ended(tmp_path):
     path, calls = tmp_path / "run.ctlog", 0
     stuck = threading.Event()

@@ -369,6 +369,7 @@ def bomb(path, name, data, times, method=zipfile.ZIP_DEFLATED, start=b""):
 HEADER = b"userId,movieId,rating,timestamp\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "start", "data", "message"),
     [

@@ -20,6 +20,7 @@ def load(name):
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("pipelines", "prompts")), "regions"]
 )
@@ -57,6 +58,7 @@ def test_the_prompts_found_are_among_the_good_ones():
     assert result.retries > 0
 
 
+@pytest.mark.slow
 def test_the_regions_agree_on_the_two_best_versions_over_all():
     example = load("regions")
     best = np.argsort(-example.APPEAL.mean(axis=1))[:2]
