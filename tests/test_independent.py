@@ -49,7 +49,7 @@ def test_with_many_ties_the_error_is_that_of_the_naive_implementation(algorithm)
 
 @pytest.mark.slow
 def test_the_comparison_finds_a_ranking_by_gap_that_breaks_ties_by_rounding(monkeypatch):
-    def two_tie_breaks(live, means, to_accept, keep, rng):
+    def two_tie_breaks(live, means, to_accept, keep, rng, *, bounded=True):
         order = np.lexsort((rng.random(len(live)), -means))
         best = np.isin(np.arange(len(live)), order[:to_accept])
         gaps = np.where(best, means - means[~best].max(), means[best].min() - means)

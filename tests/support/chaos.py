@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tests.support.disks import Disk, note_syncs
 from tests.support.proxy import Proxy
-from tests.support.site_processes import HORIZONS, Trial
+from tests.support.site_processes import HORIZONS, Trial, learnt
 
 AT_RISK = {"kill": 0.3, "power cut": 1.0}
 """Seconds before a fault within which a completed pull may be lost: a tenth in the first case, and a reserve for
@@ -169,8 +169,8 @@ class DisturbedRun(Trial):
     def verify(self, result: dict[str, Any]) -> list[tuple[str, float, int]]:
         """Check answer, ledger and pulls; return for every fault that lost pulls its kind, seconds lost and pulls."""
         result.pop("transport", None)
-        expected = json.loads(self.expected().to_json())
-        assert result == expected, "the result is not that of an undisturbed run"
+        expected = self.expected_json()
+        assert learnt(result) == learnt(expected), "the result is not that of an undisturbed run"
         distinct, losses = 0, []
         for name in self.pulling:
             pulls = self.timed_pulls(name)

@@ -28,6 +28,7 @@ class Cheat(Algorithm):
     """Accepts the best arms by the scores that a subclass gets in its own way."""
 
     iid_only: ClassVar[bool] = True
+    needs_bounds: ClassVar[bool] = True
 
     def smallest_horizon(self, problem: Problem) -> int:
         return 4 * problem.n
@@ -152,7 +153,6 @@ class DataUpInAnEmptyField(Cheat):
     """Pays for no word: an answer is None or empty, and four of them are a reward in eighths."""
 
     name: ClassVar[str] = "bits-up"
-    needs_bounds: ClassVar[bool] = True
     extension: ClassVar[type[AgentExtension] | None] = SendsBits
 
     def check(self, problem):
