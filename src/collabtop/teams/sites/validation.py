@@ -177,7 +177,8 @@ class PublicState:
         _need(squares is not None and len(squares) == len(means), "a different number of squares than of means")
         assert squares is not None
         least, most = (0.0, 0.25) if self._problem.paired else (means**2, means)
-        _need(bool(((squares >= least - _ROUNDING) & (squares <= most + _ROUNDING)).all()), "squares out of range")
+        possible = (squares >= least - _ROUNDING) & (squares <= most + _ROUNDING)
+        _need(bool((possible & (squares >= 0) & (squares <= 1)).all()), "squares out of range")
 
     def _time_used(self, message: msg.TimeUsed) -> None:
         _need(0 <= message.time <= self._problem.horizon, "a time out of range")
