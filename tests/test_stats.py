@@ -161,6 +161,7 @@ def test_with_very_many_runs_the_crossing_and_the_form_are_found(shape):
 
 
 # Over 300 fits, a true coverage of .95 gives less than .915 or more than .98 with probability below 1%.
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_about_95_of_100_intervals_hold_the_truth(shape):
     rng = np.random.default_rng(1)

@@ -176,6 +176,7 @@ def test_a_pull_that_takes_too_long_is_named_by_its_candidate(pull, left_behind)
     assert left_behind() == []
 
 
+@pytest.mark.slow
 def test_a_function_that_ends_its_process_is_a_failed_pull(left_behind):
     with pytest.raises(ct.PullError, match=r"ended its process \(exit code 3\)"):
         run(ends_its_process, ct.PullPolicy(time_limit=5))

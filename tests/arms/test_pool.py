@@ -174,6 +174,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("team", "seconds"), [("local", 0.02), ("local", 600), ("processes", 0.02), ("processes", 600)]
 )

@@ -60,6 +60,7 @@ def test_heterogeneous_arms_reward_each_agent_by_its_own_column():
         assert (abs(got - table[:, agent]) <= STANDARD_ERRORS * error).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("concentration", [0.5, 4.0, 50.0])
 def test_beta_rewards_have_the_stated_mean_and_spread(concentration):
     means, repeats = MEANS[1:5], 20_000

@@ -35,6 +35,7 @@ def an_attempt():
     return PullAttempt(arm=0, times=1, seed=0, agent=0, number=0, replicate=0)
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_while_its_agents_wait_for_pulls_ends_without_an_error(busy_threads, left_behind):
     caller = WorkerCaller(SLEEPS, ct.PullPolicy(time_limit=60), pickle.dumps)
     outcomes = []

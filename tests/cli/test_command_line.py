@@ -63,6 +63,7 @@ def test_the_installed_command_fails_with_one_line_and_no_traceback(tmp_path):
     assert result.stderr == b"error: absent.txt: no such file or directory\n"
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode_gets_plain_characters_and_json_stays_utf_8(tmp_path):
     path = tmp_path / "means.csv"
     path.write_text("title,mean\nAmélie,0.9\nHeat,0.1\n", encoding="utf-8")

@@ -282,6 +282,7 @@ def test_show_refuses_what_is_no_checkpoint(refused, here):
     assert "is not a collabtop log" in refused("show", "mymodule.py")
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_that_the_same_command_goes_on_and_it_does(run, here):
     command = ["identify", "--arms", "mymodule:candidates", "--pull", "mymodule:slow", *map(str, COMMON)]
     command += ["--team", "threads", "--checkpoint", "run.ctlog", "--json"]

@@ -114,6 +114,7 @@ def test_ctrl_c_ends_with_130_and_says_how_to_go_on(grid, tmp_path):
     assert sum(point["runs"] for point in json.loads(out)["points"]) == 1_800
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_with_one_line_and_the_same_command_goes_on(grid, tmp_path):
     def little_room():
         resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, 4_000))

@@ -16,6 +16,7 @@ from collabtop.watch.serve import LARGEST_TOKEN, Page
 from tests.support.page_requests import get_json
 
 
+@pytest.mark.slow
 def test_it_serves_a_folder_until_ctrl_c(tmp_path):
     arguments = {"agents": 2, "horizon": 50, "seed": 1, "checkpoint": tmp_path / "a.ctlog"}
     result = ct.identify(ct.BernoulliArms([0.9, 0.1]), 1, **arguments)

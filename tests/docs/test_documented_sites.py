@@ -10,6 +10,8 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from tests.support.doc_pages import PAGES, commands, files
 
 RUN = 'm = 1\narms = 3\nhorizon = 600\nalgorithm = "uniform"\nsites = ["north", "south"]\nseed = 7\n'
@@ -21,6 +23,7 @@ COORDINATES = {
 }
 
 
+@pytest.mark.slow
 def test_sites_join_with_the_commands_of_the_pages(tmp_path):
     (tmp_path / "run.toml").write_text(RUN)
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}

@@ -39,6 +39,7 @@ def test_an_example_runs_and_draws_its_picture(name, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_there_are_60_pipelines_and_100_prompts():
     assert len(load("pipelines").CANDIDATES) == 60
     assert len(set(load("prompts").PROMPTS)) == 100

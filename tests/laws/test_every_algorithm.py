@@ -197,6 +197,7 @@ def all_runs():
 """
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_run_in_a_second_process() -> None:
     here: dict[str, Any] = {}
     exec(SCRIPT, here)
@@ -309,6 +310,7 @@ class IsWrongWithManyAgents(Faulty):
         return np.arange(problem.m) if problem.agents > problem.n else super().pick(means, problem, rng)
 
 
+@pytest.mark.slow
 def test_the_check_accepts_a_correct_algorithm() -> None:
     check_algorithm(Faulty())
 

@@ -84,6 +84,7 @@ class Mutant(ct.KZZ):
 TWO_LEVELS = SimulationCase(np.where(np.arange(16) < 1, 0.6, 0.4), 1, 2, 100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["pulls too little", "prefers arms with small numbers"])
 def test_a_gross_fault_in_a_batched_simulation_is_found(fault):
     with pytest.raises(AssertionError, match="by simulate: such a difference has a probability of"):

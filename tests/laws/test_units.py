@@ -92,6 +92,7 @@ def test_without_bounds_the_scale_of_rewards_does_not_matter(algorithm, seed, m,
     assert means(scaled) == [None if mean is None else pytest.approx(mean * 2.0**exponent) for mean in means(result)]
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(**cases, value=st.sampled_from([0.0, 1.0, -7.5, 1e9]))
 def test_equal_rewards_without_bounds_are_ordered_at_random(algorithm, seed, m, value):

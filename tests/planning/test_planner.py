@@ -128,7 +128,7 @@ def test_one_that_stops_early_gets_the_time_that_it_takes():
 def test_one_that_its_limit_stops_has_no_horizon():
     for means in ([0.5001, 0.5, 0.3], [[0.5001, 0.5], [0.5, 0.5], [0.2, 0.3]]):
         name = "confident-top" if np.ndim(means) == 1 else "confident-top-noniid"
-        (row,) = ct.plan(None, 1, 2, means=means, algorithms=[name], runs=3, jobs=1).rows
+        (row,) = ct.plan(None, 1, 2, means=means, algorithms=[name], runs=3, seconds=60, jobs=1).rows
         assert (row.horizon, row.horizon_low, row.words) == (None, None, None)
         assert row.note == "not sure at the limit of 10,000,000 in 3 of 3 runs"
 

@@ -24,6 +24,7 @@ ARMS = ct.BernoulliArms([0.2, 0.9, 0.5, 0.8, 0.1])
 RUN: dict[str, Any] = {"m": 2, "agents": 3, "horizon": 500, "seed": 1}
 
 
+@pytest.mark.slow
 def test_an_algorithm_with_messages_of_its_own_passes_check_algorithm():
     check_algorithm(Majority())
 

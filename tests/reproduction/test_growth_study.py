@@ -1,5 +1,7 @@
 """The words of a run by round and step, and the study of how words grow."""
 
+import pytest
+
 import collabtop as ct
 from collabtop.reproduction.growth_study import growth_evidence, growth_study, local_study, round_costs
 
@@ -14,6 +16,7 @@ def test_the_words_of_all_rounds_and_those_sent_once_add_up_to_the_words_of_the_
     assert sum(cost.searches for cost in round_costs(result)) == searches > 0
 
 
+@pytest.mark.slow
 def test_growth_is_read_from_ledgers_once_and_then_from_its_file(tmp_path, monkeypatch):
     study, local = (
         growth_study(seed=0, powers=(7, 9), agent_counts=(2, 4)),

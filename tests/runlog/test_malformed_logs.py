@@ -79,6 +79,7 @@ def read_by_all(path):
     return errors
 
 
+@pytest.mark.slow
 def test_every_known_malformed_log_is_refused_in_one_line(records, sums, tmp_path):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     readable = {"gap", "no candidates", "nested candidates", "no message", "no header"}
@@ -90,6 +91,7 @@ def test_every_known_malformed_log_is_refused_in_one_line(records, sums, tmp_pat
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_no_mutation_of_a_record_ends_in_a_traceback(records, sums, tmp_path, seed):
     rng = random.Random(seed)
@@ -98,6 +100,7 @@ def test_no_mutation_of_a_record_ends_in_a_traceback(records, sums, tmp_path, se
         read_by_all(malformed.write_plain(tmp_path / "run.ctlog", malformed.mutated(base, rng)))
 
 
+@pytest.mark.slow
 def test_no_cut_or_flipped_byte_ends_in_a_traceback(tmp_path):
     data = malformed.real_log(tmp_path / "real.ctlog").read_bytes()
     rng = random.Random(5)

@@ -50,6 +50,7 @@ def test_rewards_are_written_and_synced_though_the_next_pull_takes_long(tmp_path
         thread.join()
 
 
+@pytest.mark.slow
 def test_nothing_is_at_risk_for_more_than_a_second(tmp_path, monkeypatch):
     cache = PageCache(monkeypatch)
     identify(Counted(tmp_path / "calls", seconds=0.02), tmp_path / "run.ctlog", agents=3, horizon=40)
@@ -58,6 +59,7 @@ def test_nothing_is_at_risk_for_more_than_a_second(tmp_path, monkeypatch):
     assert cache.longest_risk() < 1.0
 
 
+@pytest.mark.slow
 def test_sums_of_simulated_arms_are_synced_within_a_second(tmp_path, monkeypatch):
     class Slow(ct.BernoulliArms):
         def pull(self, arms, times, draws):

@@ -104,6 +104,7 @@ def latencies(rng=None):
     return [120 + 4 * number for number in range(12)]
 
 
+@pytest.mark.slow
 def test_a_latency_rescaled_to_the_unit_interval_is_right_and_not_warned():
     def pull(mean, rng):
         return 1 - rng.normal(mean, 6.0) / 2_000

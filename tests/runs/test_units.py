@@ -129,6 +129,7 @@ def rescaled(server, rng):
     return 1 - response_time(server, rng) / CUT_OFF
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pull", "unit"),
     [

@@ -62,6 +62,7 @@ def undisturbed(tmp_path_factory):
     return files(out)
 
 
+@pytest.mark.slow
 def test_a_result_does_not_depend_on_the_number_of_processes(tmp_path):
     one = small_study().run(tmp_path / "one", jobs=1)
     three = small_study().run(tmp_path / "three", jobs=3)
@@ -176,6 +177,7 @@ def test_no_run_is_made_that_the_journal_holds(tmp_path, monkeypatch):
     assert made == []
 
 
+@pytest.mark.slow
 def test_a_torn_last_record_is_made_again(tmp_path):
     whole = small_study().run(jobs=1)
     interrupted(small_study(), tmp_path, records=3)
@@ -278,6 +280,7 @@ def test_results_with_a_row_too_few_are_refused_and_left_alone(tmp_path):
     assert files(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_a_folder_in_use_by_another_process_is_refused(tmp_path):
     with started(tmp_path) as child:
         wait_for(lambda: (tmp_path / "journal").exists() and (tmp_path / "journal").stat().st_size, "no journal")

@@ -64,6 +64,7 @@ def dies(mean, rng):
     os._exit(7)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_replaced_and_makes_its_pull_again(tmp_path, monkeypatch, left_behind):
     monkeypatch.setenv("COLLABTOP_TEST_FOLDER", str(tmp_path))
     result = identify(dies_once, two_processes())
@@ -73,6 +74,7 @@ def test_a_worker_that_dies_is_replaced_and_makes_its_pull_again(tmp_path, monke
     assert left_behind() == []
 
 
+@pytest.mark.slow
 def test_a_function_that_always_ends_its_process_is_a_failed_pull(left_behind):
     with pytest.raises(ct.PullError, match=r"ended its process \(exit code 7, 4 times\)"):
         identify(dies, ct.ProcessesTeam(workers=1))
@@ -115,6 +117,7 @@ def fails_to_load():
     raise OSError("no model")
 
 
+@pytest.mark.slow
 def test_the_set_up_hook_runs_once_per_worker_and_linear_algebra_has_one_thread(monkeypatch):
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     result = identify(score_if_loaded, ct.ProcessesTeam(workers=2, set_up=load))
@@ -138,6 +141,7 @@ def test_simulated_arms_start_no_process(left_behind):
     assert left_behind() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pull", ["pull", "lambda mean, rng: mean"])
 def test_a_script_without_a_main_guard_gets_one_clear_line(tmp_path, pull):
     script = tmp_path / "script.py"

@@ -14,6 +14,7 @@ from collabtop.testing import check_team
 MEANS = [0.2, 0.35, 0.5, 0.65, 0.8]
 
 
+@pytest.mark.slow
 def test_the_team_keeps_the_laws(left_behind):
     check_team(ct.ThreadsTeam)
     assert left_behind() == []

@@ -58,12 +58,14 @@ def found(algorithm, seeds):
     return findings
 
 
+@pytest.mark.slow
 def test_the_next_message_of_a_search_cannot_be_free(monkeypatch):
     right = msg.kinds_of
     monkeypatch.setattr(msg, "kinds_of", lambda *kinds: () if msg.Narrow in kinds else right(*kinds))
     assert all("gets the kind of" in finding for finding in found(ct.CollabTopIID(), [0]))
 
 
+@pytest.mark.slow
 def test_the_end_of_the_local_phase_cannot_be_free(monkeypatch):
     monkeypatch.setattr(collab_top_iid, "_next_round_or_end", lambda schedule, r: ())
     assert all("gets the kind of" in finding for finding in found(ct.CollabTopIID(), [0]))

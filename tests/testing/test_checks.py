@@ -171,6 +171,7 @@ class BrokenForGood(ct.LocalTeam):
             raise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("team", "said"),
     [

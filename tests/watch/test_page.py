@@ -34,6 +34,7 @@ def finished(tmp_path):
     return path, ct.identify(arms, 3, agents=5, horizon=3_000, seed=4, algorithm="kzz", checkpoint=path)
 
 
+@pytest.mark.slow
 def test_the_numbers_of_a_live_run_are_those_of_its_result(tab, serve, live_run):
     run = live_run()
     tab.goto(serve(run.log) + "runs/live.ctlog")
@@ -266,6 +267,7 @@ def test_everything_has_a_name_for_screen_readers(tab, serve, finished):
     assert tab.locator("[aria-live=polite]").count() == 1
 
 
+@pytest.mark.slow
 def test_downloads_are_those_of_the_result(tab, serve, finished):
     path, result = finished
     tab.goto(serve(path) + "runs/films.ctlog")
@@ -279,6 +281,7 @@ def test_downloads_are_those_of_the_result(tab, serve, finished):
     assert len(download.value.path().read_text().splitlines()) == 61
 
 
+@pytest.mark.slow
 def test_the_runs_of_a_folder_are_listed_and_compared(tab, serve, finished):
     path, result = finished
     arms = ct.BernoulliArms(np.linspace(0.2, 0.9, 60), labels=[f"film {number}" for number in range(60)])
@@ -299,6 +302,7 @@ def test_the_runs_of_a_folder_are_listed_and_compared(tab, serve, finished):
     expect(tab.locator("h1:visible")).to_have_text("films.ctlog")
 
 
+@pytest.mark.slow
 def test_a_missing_run_and_an_empty_folder_are_explained(tab, serve, tmp_path):
     url = serve(tmp_path)
     tab.goto(url + "runs/none.ctlog")

@@ -120,6 +120,7 @@ def test_failed_pulls_are_listed_and_do_not_count_in_the_mean(tmp_path):
     assert view["points"][-1][1] == 1.0
 
 
+@pytest.mark.slow
 def test_costs_notes_and_failed_attempts_belong_to_their_candidate(tmp_path):
     calls = itertools.count()
 

@@ -43,6 +43,7 @@ def stopped(tmp_path):
     return path, result
 
 
+@pytest.mark.slow
 def test_a_stopped_run_shows_the_answer_so_far_and_how_to_continue(tab, serve, stopped):
     path, _ = stopped
     tab.goto(serve(path) + "runs/run.ctlog")
@@ -81,6 +82,7 @@ def test_a_run_that_failed_is_shown_as_stopped_with_its_failures(tab, serve, tmp
     expect(tab.locator("#health-facts")).to_contain_text("ConnectionError")
 
 
+@pytest.mark.slow
 def test_labels_full_of_markup_bidi_and_control_characters_are_shown_safely(tab, serve, tmp_path):
     path = tmp_path / "run.ctlog"
     arms = ct.BernoulliArms(np.linspace(0.1, 0.9, len(HOSTILE)), labels=HOSTILE)
@@ -104,6 +106,7 @@ def test_labels_full_of_markup_bidi_and_control_characters_are_shown_safely(tab,
     assert "owned" not in tab.title()
 
 
+@pytest.mark.slow
 def test_notes_full_of_markup_are_shown_as_text(tab, serve, tmp_path):
     path = tmp_path / "run.ctlog"
     note = "<img src=x onerror=\"document.title='owned'\"> " + "y" * 200
@@ -118,6 +121,7 @@ def test_notes_full_of_markup_are_shown_as_text(tab, serve, tmp_path):
     assert "owned" not in tab.title()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
@@ -140,6 +144,7 @@ def test_a_log_of_another_version_and_a_foreign_file_are_explained(tab, serve, t
     expect(tab.locator("#runs tbody")).to_contain_text(reason)
 
 
+@pytest.mark.slow
 def test_the_header_of_an_older_log_without_the_new_fields_is_shown(tab, serve, tmp_path):
     path = malformed.real_log(tmp_path / "old.ctlog")
     records = malformed.plain_records(path)

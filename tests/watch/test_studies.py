@@ -121,6 +121,7 @@ def test_of_too_many_studies_some_are_listed(tmp_path, monkeypatch):
     assert len(Studies(lambda: [tmp_path]).all()) == 2
 
 
+@pytest.mark.slow
 def test_the_page_draws_a_study_as_its_runs_arrive(tab, serve, running):
     folder, journal, table = running
     append(journal, table.rows[:20])
@@ -142,6 +143,7 @@ def test_the_page_draws_a_study_as_its_runs_arrive(tab, serve, running):
     expect(tab.locator("h1:visible")).to_have_text("No such run")
 
 
+@pytest.mark.slow
 def test_the_list_shows_studies_beside_runs(tab, serve, running):
     folder, journal, table = running
     append(journal, table.rows)

@@ -65,6 +65,7 @@ def outcome_of(team, log, seconds=20):
     return outcome[0]
 
 
+@pytest.mark.slow
 def test_a_site_that_is_gone_for_good_fails_a_run_that_is_restarted_in_its_first_exchange(certs, killed):
     began = time.monotonic()
     error = outcome_of(Joins(certs, present=ALL[:3], wait=None, grace=1), killed)
@@ -93,6 +94,7 @@ def test_a_loss_that_was_announced_in_an_exchange_without_an_end_is_kept(certs, 
     assert ["this site was lost" in str(error) for error in team.errors] == [True]
 
 
+@pytest.mark.slow
 def test_until_all_sites_were_connected_at_the_same_time_wait_counts_and_not_grace(certs, killed, tmp_path):
     def one_after_the_other(records):
         kept = [record for record in records if not isinstance(record, AgentStatus)]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from collabtop.cli import app
@@ -22,6 +23,7 @@ def blocks(mark):
     return re.findall(rf"<!-- {mark} -->\n```\w+\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_three_commands_work_and_repeating_the_second_shows_the_finished_run(tmp_path, monkeypatch):
     for name in ("trial.py", "run.toml"):
         (tmp_path / name).write_text(blocks(f"file: {name}")[0])

@@ -237,6 +237,7 @@ def test_a_run_whose_sites_decline_smaller_batches_after_a_loss_ends_with_their_
 LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("kzz-balanced", "confident-top", "frugal-top-noniid")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["collab-top-iid", "kzz", *LONG])
 def test_by_default_the_run_fails_and_continues_from_its_log_when_the_site_is_back(certs, tmp_path, algorithm):
     run = {"m": 2, "agents": 4, "horizon": 9_000, "algorithm": algorithm, "seed": 1}

@@ -49,6 +49,7 @@ def test_a_schedule_with_smaller_batches_is_declined_before_the_first_pull(certs
     assert [line["frame"] for line in sent(tmp_path / "sent.jsonl")] == ["Hello", "Declined"]
 
 
+@pytest.mark.slow
 def test_both_commands_report_small_batches_at_the_start(certs, tmp_path):
     run = Trial(tmp_path, certs, algorithm="collab-top-iid")
     try:

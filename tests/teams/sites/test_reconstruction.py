@@ -139,6 +139,7 @@ def outcomes_found(algorithm, kind, targets, **secret):
     return right
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("algorithm", "kind"),
     [
@@ -152,6 +153,7 @@ def test_one_unknown_outcome_cannot_be_found_by_replaying_the_run(algorithm, kin
     assert outcomes_found(algorithm, kind, targets=4) == 0  # no copy fits, so the attacker has to guess
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ct.available_algorithms())
 def test_the_replay_finds_every_outcome_of_a_site_without_a_secret(algorithm):
     assert outcomes_found(algorithm, "dataset", targets=4, secret=b"") == 4

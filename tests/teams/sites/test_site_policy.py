@@ -82,6 +82,7 @@ def test_the_command_reports_a_missing_policy_in_one_line(certs, tmp_path):
     assert (ended.exit_code, ended.stderr) == (2, "error: policy 'nowhere.toml': no such file or directory\n")
 
 
+@pytest.mark.slow
 def test_the_command_enforces_a_policy(certs, tmp_path):
     (tmp_path / "policy.toml").write_text("questions = 1\npulls_per_candidate = 2\nmin_batch = 2\n")
     trial = Trial(tmp_path, certs, algorithm="uniform")

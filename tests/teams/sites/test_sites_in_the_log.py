@@ -63,6 +63,7 @@ def test_the_log_has_all_states_of_a_lost_site(certs, tmp_path):
     assert states(tmp_path / "run.ctlog", 2) == ["away", "here", "away", "lost"]
 
 
+@pytest.mark.slow
 def test_if_the_run_fails_the_last_state_of_the_site_is_away(certs, tmp_path):
     with pytest.raises(ct.SiteError, match="site site1 has been disconnected"):
         run(certs, tmp_path / "run.ctlog", on_lost="fail")

@@ -21,6 +21,7 @@ from tests.support.end_of_run import MEANS, RUN, site1_disconnected_at_the_end
 from tests.support.thread_sites import ThreadSites
 
 
+@pytest.mark.slow
 def test_fifty_sites_finish_a_run(certs):
     arms = ct.BernoulliArms(np.random.default_rng(1).uniform(0.2, 0.8, 600))
     run: dict[str, Any] = {"m": 5, "agents": 50, "horizon": 2_000, "algorithm": "frugal-top", "seed": 1}

@@ -86,6 +86,7 @@ def in_thread(work, *args):
     return thread
 
 
+@pytest.mark.slow
 def test_a_site_cannot_extend_its_time_by_reconnecting(certs):
     outcome = []
     with run_with(certs, outcome, answer_within=2) as team:

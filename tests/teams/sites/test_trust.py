@@ -76,6 +76,7 @@ def test_the_coordinators_certificate_is_rejected(waiting_run, certs):
     assert Peer.of(waiting_run.port, certs, "coordinator").is_rejected_by_tls()
 
 
+@pytest.mark.slow
 def test_a_site_cannot_pose_as_the_coordinator(certs, tmp_path):
     ct.make_certificates(certs, ["impostor"])
     team = ct.SitesTeam(["site0"], listen="localhost:0", cert=certs / "impostor.pem", wait=2)

@@ -26,6 +26,7 @@ def test_a_run_over_sites_is_the_local_run(certs, bounds, algorithm):
     assert not team.errors
 
 
+@pytest.mark.slow
 def test_a_site_with_a_different_unit_declines(certs):
     class OtherUnit(ThreadSites):
         def _join(self, name, arms, **more):

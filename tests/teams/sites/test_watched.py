@@ -6,6 +6,8 @@ import json
 import re
 import urllib.request
 
+import pytest
+
 from tests.support.site_processes import Trial
 
 
@@ -15,6 +17,7 @@ def fetch(url):
         return json.load(answer)
 
 
+@pytest.mark.slow
 def test_the_page_shows_a_run_over_sites(tmp_path, certs):
     run = Trial(tmp_path, certs, algorithm="frugal-top", pull_seconds=0)
     try:
