@@ -99,6 +99,15 @@ class Problem(msgspec.Struct, frozen=True, repr_omit_defaults=True):
         """The weight of the agent that counts most: rewards times weights are no larger than this."""
         return 1.0 if self.weights is None else max(self.weights)
 
+    @property
+    def mean_squared_weight(self) -> float:
+        """How much larger weights make the variance of a mean, if the rewards of all agents vary alike.
+
+        >>> Problem(n=3, m=1, agents=2, horizon=9, weights=(1.5, 0.5)).mean_squared_weight
+        1.25
+        """
+        return 1.0 if self.weights is None else math.fsum(weight**2 for weight in self.weights) / self.agents
+
     def share(self, agent: int, times: int, pulls_before: int) -> tuple[int, int]:
         """An agent's part if all agents pull an arm `times` times: the number of its first pull, and how many it makes.
 
@@ -181,6 +190,8 @@ def as_weights(weights: Sequence[float] | None, agents: int | None) -> tuple[flo
     if len(set(values)) == 1:
         return None
     total = math.fsum(values)
+    if math.isclose(total, agents, rel_tol=1e-12):  # these were normalized before, and have to stay the same
+        return tuple(values)
     return tuple(weight * agents / total for weight in values)
 
 

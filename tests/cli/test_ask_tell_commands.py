@@ -87,6 +87,20 @@ def test_examples_are_listed_by_their_index(run, names, log):
     assert sorted({pull["example"] for pull in pulls}) == [0, 1, 2, 3]
 
 
+def test_agents_of_a_session_count_by_their_weights(run, names, log, tmp_path):
+    todo, start = tmp_path / "todo.csv", ("-m", 1, "--agents", 2, "--horizon", 60, "--seed", 1, "--by-agent")
+    assert run("ask", log, "--candidates", names, *start, "--weights", "1,4", "--csv", todo).exit_code == 0
+    while ct.Session(log).ask():  # agent 0 likes tea, agent 1 milk
+        run("ask", log, "--csv", todo)
+        fill(todo, lambda row: f"{int(row['times']) * ((row['agent'], row['candidate']) in LIKED)}/{row['times']}")
+        assert run("tell", log, todo).exit_code == 0
+    assert ct.Session(log).result().top == ["milk"]
+    assert ct.peek(log).estimates[2].mean == pytest.approx(0.8)
+
+
+LIKED = {("0", "tea"), ("1", "milk"), ("0", "coffee, black")}
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -116,6 +130,10 @@ def test_a_wrong_row_is_refused_by_its_line_and_nothing_is_taken(run, log, todo,
 def test_wrong_options_and_files_are_refused(refused, run, log, names, tmp_path):
     assert "-m is missing" in refused("ask", log, "--candidates", names)
     assert "only applies with --candidates" in refused("ask", log, "-m", 2)
+    assert "--weights only applies with --candidates" in refused("ask", log, "--weights", "1,2")
+    start = ("ask", log, "--candidates", names, "-m", 1, "--agents", 2, "--horizon", 9)
+    assert "--weights only applies to arms that differ" in refused(*start, "--weights", "1,2")
+    assert "--weights has 3 entries" in refused(*start, "--by-agent", "--weights", "1,2,3")
     assert "no such file" in run("ask", tmp_path / "none.ctlog").stderr
     empty = tmp_path / "empty.txt"
     empty.write_text("\n")

@@ -114,3 +114,65 @@ def test_a_failed_run_has_exit_code_1(refused, means, monkeypatch):
     monkeypatch.setattr("collabtop.identify", broken)
     line = refused("identify", "--means", means, "-m", 1, "--agents", 2, "--horizon", 100, code=1)
     assert line == "pull of candidate 'x' raised ZeroDivisionError"
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A file in which plain averages favour Heat, and the third agent Ronin."""
+    path = tmp_path / "table.csv"
+    path.write_text("title,a,b,c\nHeat,0.9,0.8,0.1\nRonin,0.4,0.4,0.7\nGigli,0.1,0.2,0.1\n")
+    return path
+
+
+def test_agents_of_a_non_iid_file_count_by_their_weights(run, table, tmp_path):
+    common = ("identify", "--means", table, "-m", 1, "--horizon", 4_000, "--seed", 1, "--json")
+    assert json.loads(run(*common).stdout)["top"] == ["Heat"]
+    log = tmp_path / "run.ctlog"
+    weighted = run(*common, "--weights", "0.1,0.1,0.4", "--checkpoint", log)
+    assert json.loads(weighted.stdout)["top"] == ["Ronin"]
+    assert run("resume", log, "--means", table, "--json").stdout == weighted.stdout
+    extended = run("extend", log, "--means", table, "--horizon", 6_000, "--json")
+    assert json.loads(extended.stdout)["top"] == ["Ronin"]
+
+
+def test_agents_of_logged_rewards_count_by_their_weights(run, tmp_path):
+    rewards = {("x", "north"): "1", ("x", "south"): "0", ("y", "north"): "0", ("y", "south"): "1"}
+    rows = [f"{name},{agent},{reward}" for (name, agent), reward in rewards.items() for _ in range(20)]
+    path, log = tmp_path / "rewards.csv", tmp_path / "run.ctlog"
+    path.write_text("candidate,agent,reward\n" + "\n".join(rows))
+    common = ("identify", "--csv", path, "-m", 1, "--horizon", 40, "--seed", 1, "--json")
+    for weights, best in (("3,1", "x"), ("1,3", "y")):
+        found = run(*common, "--weights", weights, "--checkpoint", log)
+        assert json.loads(found.stdout)["top"] == [best]
+        assert run("resume", log, "--csv", path, "--json").stdout == found.stdout
+        log.unlink()
+
+
+@pytest.mark.parametrize(
+    ("weights", "error"),
+    [
+        ("1,1", "--weights has 2 entries, but there are 3 agents"),
+        ("1,1,0", "--weights[2] is 0.0, but a number above 0 is needed"),
+        ("1,1,nan", "--weights[2] is nan, but a number above 0 is needed"),
+        ("1,1,x", "--weights is '1,1,x', but one number per agent is needed, separated by commas, such as 1,1,4"),
+    ],
+)
+def test_wrong_weights_are_named(refused, table, weights, error):
+    assert refused("identify", "--means", table, "-m", 1, "--horizon", 400, "--weights", weights) == error
+    assert refused("plan", "--means", table, "-m", 1, "--weights", weights) == error
+
+
+def test_weights_that_apply_to_nothing_are_refused(refused, means):
+    common = ("-m", 1, "--agents", 2, "--horizon", 2_000, "--weights", "1,2")
+    line = "--weights only applies to arms that differ between agents (non-IID); these are the same for all"
+    assert refused("identify", "--means", means, *common) == line
+    assert "--weights only applies with --means or --csv" in refused("identify", "--arms", "math:pi", *common)
+    assert refused("plan", "-n", 8, "-m", 1, "--agents", 2, "--gap", 0.4, "--weights", "1,2") == (
+        "--weights only applies with --means"
+    )
+
+
+def test_a_plan_is_made_for_weighted_values(run, table):
+    common = ("plan", "--means", table, "-m", 1, "--no-simulation", "--json")
+    gaps = [json.loads(run(*common, *more).stdout)["gap"] for more in ((), ("--weights", "1,1,4"))]
+    assert gaps == pytest.approx([0.1, 0.25])

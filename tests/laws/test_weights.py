@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import collabtop as ct
+from collabtop.coordination.scoreboard import Scoreboard
 from collabtop.problem import arm_values, as_weights, effective_agents, is_best, right_answers
+from collabtop.runlog.file import read_log
+from collabtop.runlog.log_state import LogState
+from collabtop.runlog.tally import Tally
+from collabtop.runs.evidence import Comparisons
+from collabtop.runs.identification import _prepare
+from collabtop.runs.warnings import border
 from collabtop.testing import ConstantArms, check_run
+from collabtop.watch.intervals import seen_intervals
 from tests.laws.test_every_algorithm import EVERY
 from tests.support.accepted import accepts
 
@@ -99,6 +108,105 @@ def test_the_interval_of_a_weighted_mean_is_wider():
     assert weighted.low < weighted.mean < weighted.high
 
 
+def test_the_standard_error_of_a_difference_is_that_of_weighted_means():
+    # 200 runs: the measured deviation is within 18% of the true one with probability .9997.
+    arms = ct.HeterogeneousArms([[0.5] * 3, [0.4] * 3], weights=[1, 1, 8])
+    gaps, errors = [], []
+    for seed in range(200):
+        result = ct.identify(arms, 1, horizon=400, algorithm="uniform", seed=seed)
+        pair = border(result.estimates, result._problem, result._seen)
+        gaps.append(pair.gap if pair.accepted == 0 else -pair.gap)
+        errors.append(pair.standard_error)
+    assert np.std(gaps) == pytest.approx(np.mean(errors), rel=0.18)
+
+
+def test_a_standard_error_without_the_rewards_themselves_is_never_too_small():
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        agents = int(rng.integers(2, 6))
+        weights = as_weights(rng.uniform(0.05, 1, agents).tolist(), agents)
+        assert weights is not None
+        problem, local = ct.Problem(2, 1, agents, 9, weights=weights), rng.choice([0.0, rng.random(), 1.0], agents)
+        columns = Scoreboard(2)
+        columns.add(np.arange(2), np.full(2, np.dot(weights, local) / agents * 10**9), 10**9)
+        columns.accept(np.array([0]), 0, "")
+        columns.reject_rest()
+        found = Comparisons(columns.verdict(), problem).variances[0] * 10**9
+        assert found >= np.dot(np.square(weights), local * (1 - local)) / agents - 1e-6
+
+
+def test_a_horizon_that_is_long_enough_for_equal_weights_may_be_too_short_for_others():
+    table = [[0.56] * 10, [0.5] * 10]
+    asked: dict[str, Any] = {"m": 1, "horizon": 300, "algorithm": "uniform", "seed": 1}
+    plain = ct.identify(ct.HeterogeneousArms(table), **asked)
+    weighted = ct.identify(ct.HeterogeneousArms(table, weights=[1] * 9 + [200]), **asked)
+    assert not plain.standings[0].thin
+    assert weighted.standings[0].thin
+
+
+def test_rewards_without_bounds_have_intervals_of_weighted_means():
+    rewards = np.random.default_rng(2).normal([[[10.0], [20.0]], [[9.0], [18.0]]], 1.0, (2, 2, 300)).tolist()
+    means, halves = [], []
+    for weights in (None, [1, 3]):
+        arms = ct.LoggedArms(rewards, weights=weights, bounds=None)
+        row = ct.identify(arms, 1, horizon=400, algorithm="uniform", seed=1).table().rows[0]
+        means.append(row.mean)
+        halves.append((row.high - row.low) / 2)
+    assert means == pytest.approx([15, 17.5], abs=0.3)
+    assert halves[1] > 1.2 * halves[0]
+
+
+def test_an_interval_closes_when_all_examples_are_used():
+    result = ct.identify(by_site(WEIGHTS), 1, horizon=30, seed=1)
+    assert result.intervals[0][1] == result.intervals[1][1] == pytest.approx(0.6)
+
+
+class StopsEarly(ct.LocalTeam):
+    """A local team that stops the run as soon as its agents are asked."""
+
+    stop: Callable[[], None]
+
+    def deliver(self, requests):
+        replies = super().deliver(requests)
+        self.stop()
+        return replies
+
+
+@pytest.mark.parametrize("recorded", [False, True], ids=["in memory", "in a log"])
+def test_the_answer_so_far_ranks_by_weighted_means(recorded, tmp_path):
+    path = tmp_path / "run.ctlog" if recorded else None
+    table = np.array([[14, 13, 2], [6, 6, 11], *[[0] * 3] * 6]) / 16
+    arms = ConstantArms(table, weights=WEIGHTS)
+    team = StopsEarly()
+    execution = _prepare(arms, 1, horizon=4_000, algorithm="collab-top-noniid", seed=1, checkpoint=path, team=team)
+    team.stop = execution.stop
+    result = execution.run()
+    assert (result.complete, result.top) == (False, [1])
+    assert result.estimates[1].mean == pytest.approx(arm_values(table, WEIGHTS)[1])
+    assert path is None or ct.peek(path).top == [1]
+
+
+def test_a_tally_weights_the_agents_that_have_rewards():
+    tally = Tally(2, 3, iid=False, weights=(0.5, 0.5, 2.0))
+    for agent, reward in enumerate((0.9, 0.8, 0.1)):
+        tally.add_pulls(agent, 0, np.array([reward] * 2))
+    tally.add_pulls(0, 1, np.array([0.5]))
+    tally.add_pulls(2, 1, np.array([0.25]))
+    assert tally.means == pytest.approx([(0.9 + 0.8 + 4 * 0.1) / 6, (0.5 + 4 * 0.25) / 5])
+    assert [tally.mean_of(arm) for arm in (0, 1)] == pytest.approx(tally.means)
+    assert tally.pooled_means == pytest.approx([0.6, 0.375])
+
+
+def test_the_page_shows_the_intervals_of_weighted_means(tmp_path):
+    ct.identify(by_site(WEIGHTS), 1, horizon=3, seed=1, checkpoint=tmp_path / "run.ctlog", algorithm="uniform")
+    state = LogState(read_log(tmp_path / "run.ctlog"))
+    low, high = seen_intervals(state, state.header)
+    exact = pytest.approx(arm_values(TABLE, WEIGHTS))
+    assert state.means == exact
+    assert low == exact  # all examples were used
+    assert high == exact
+
+
 def test_bounds_on_the_error_count_agents_by_their_weights():
     assert effective_agents([1, 1, 1, 1], 4) == 4
     assert effective_agents([1, 1e-9, 1e-9, 1e-9], 4) == pytest.approx(1)
@@ -174,6 +282,12 @@ def test_wrong_weights_are_refused(weights, message):
     with pytest.raises(ct.InputError, match=message) as caught:
         ct.HeterogeneousArms(TABLE, weights=weights)
     assert caught.value.argument == "weights"
+
+
+@given(st.lists(st.floats(1e-6, 1e6), min_size=2, max_size=8))
+def test_normalized_weights_stay_the_same(weights):
+    normalized = as_weights(weights, len(weights))
+    assert normalized is None or as_weights(normalized, len(weights)) == normalized
 
 
 def test_an_algorithm_that_trusts_no_agent_more_than_another_refuses_weights():

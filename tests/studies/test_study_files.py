@@ -57,6 +57,21 @@ def test_single_values_need_no_brackets_and_defaults_are_those_of_a_study(write)
     assert [(point.m, point.agents, point.runs, point.seed) for point in study.points] == [(1, 2, 100, 0)]
 
 
+def test_non_iid_arms_have_weights(write, tmp_path):
+    (tmp_path / "table.txt").write_text("0.9 0.8\n0.1 0.2\n")
+    text = """
+algorithms = "uniform"
+horizon = 2_000
+arms.file = {means = "table.txt", weights = [1, 3]}
+arms.listed = {means = [[0.9, 0.8], [0.1, 0.2]], weights = [1, 3]}
+arms.sets = {instance = "set_disjointness", X = [[1, 0], [1, 1]], weights = [3, 1]}
+"""
+    arms = read_study(write(text)).arms
+    assert {name: it.weights for name, it in arms.items()} == {
+        "file": (0.5, 1.5), "listed": (0.5, 1.5), "sets": (1.5, 0.5),
+    }  # fmt: skip
+
+
 def test_datasets_and_non_iid_arms(write):
     text = """
 algorithms = "uniform"
@@ -149,6 +164,31 @@ def text_with(**changes):
             "means[1][1] is 'x', but a number is needed",
         ),
         ({"arms__a": "{means = [[], []]}"}, "arms.a", ""),
+        (
+            {"arms__a": "{means = [0.9, 0.5], weights = [1, 2]}"},
+            "arms.a.weights",
+            "weights only applies to arms that differ between agents",
+        ),
+        (
+            {"arms__a": "{means = [[0.9, 0.5], [0.1, 0.2]], weights = [1, 2, 3]}"},
+            "arms.a.weights",
+            "weights has 3 entries, but there are 2 agents",
+        ),
+        (
+            {"arms__a": "{means = [[0.9, 0.5], [0.1, 0.2]], weights = [1, 0]}"},
+            "arms.a.weights",
+            "weights[1] is 0.0, but a number above 0 is needed",
+        ),
+        (
+            {"arms__a": '{means = [[0.9, 0.5], [0.1, 0.2]], weights = [1, "x"]}'},
+            "arms.a.weights",
+            "weights[1] is 'x', but a number is needed",
+        ),
+        (
+            {"arms__a": "{means = [[0.9, 0.5], [0.1, 0.2]], weights = 3}"},
+            "arms.a.weights",
+            "weights is 3, but one number per agent is needed",
+        ),
         ({"arms__a": '{dataset = "imdb"}'}, "arms.a.dataset", "dataset is 'imdb', but these are known: movielens_like"),
         ({"arms__a": '{instance = "equal_gaps", n = 4, m = 1}'}, "arms.a", "gap is missing: equal_gaps needs it"),
         ({"arms__a": '{instance = "equal_gaps", n = 4, m = 1, gap = 2}'}, "arms.a.gap", "gap is 2, but a gap from"),

@@ -3,13 +3,14 @@
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
 from collabtop.arms.simulated import BernoulliArms, HeterogeneousArms
 from collabtop.errors import FileError, reason
+from collabtop.problem import as_weights
 
 _LABEL_NAMES = ("label", "name", "title", "arm")
 # A header cell begins with a letter. A cell that also has a point and a digit (O.5) is a mistyped number.
@@ -21,12 +22,14 @@ class _Row(NamedTuple):
     cells: list[str]
 
 
-def read_arms(path: str | PathLike[str]) -> BernoulliArms | HeterogeneousArms:
+def read_arms(
+    path: str | PathLike[str], *, weights: Sequence[float] | None = None
+) -> BernoulliArms | HeterogeneousArms:
     r"""Read a file of means: one mean per line or, for non-IID arms, one line per arm and one column per agent.
 
     Columns are separated by commas, tabs or spaces. Blank lines and lines that begin with # are ignored.
     A first row of names is a header. A column named label, name, title or arm, or one whose values are
-    not numbers, holds the labels.
+    not numbers, holds the labels. `weights` has one number per column of means: how much that agent counts.
 
     Raises:
         FileError: the file is missing, unreadable or malformed; the message names the line and the value.
@@ -56,8 +59,9 @@ def read_arms(path: str | PathLike[str]) -> BernoulliArms | HeterogeneousArms:
     table = [[_mean(row, column, header, path) for column in mean_columns] for row in body]
     labels = None if label_column is None else [row.cells[label_column] for row in body]
     if len(mean_columns) == 1:
+        as_weights(weights, None)  # refuses weights
         return BernoulliArms([row[0] for row in table], labels=labels)
-    return HeterogeneousArms(table, labels=labels)
+    return HeterogeneousArms(table, labels=labels, weights=weights)
 
 
 def read_text(path: str | PathLike[str]) -> str:

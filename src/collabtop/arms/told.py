@@ -22,6 +22,7 @@ class ToldArms(CalledArms):
         examples: the number of examples to score them on, per agent if `agents` is given; None: there are none.
         paired: whether the t-th pull of every candidate belongs together; with examples it always does.
         agents: the number of agents, if each sees candidates of its own (non-IID).
+        weights: with `agents`, how much each agent counts in the value of a candidate.
         unit: the unit of the rewards.
         labels: the names of the candidates.
     """
@@ -33,10 +34,13 @@ class ToldArms(CalledArms):
         examples: int | None = None,
         paired: bool = False,
         agents: int | None = None,
+        weights: Sequence[float] | None = None,
         unit: Unit,
         labels: Sequence[str] | None = None,
     ) -> None:
-        super().__init__(as_candidates(candidates), _NoFunction(unit), labels=labels, agents=agents, policy=None)
+        super().__init__(
+            as_candidates(candidates), _NoFunction(unit), labels=labels, agents=agents, policy=None, weights=weights
+        )
         self.paired = paired or examples is not None
         self.independent = not self.paired
         self._examples = examples
@@ -48,7 +52,8 @@ class ToldArms(CalledArms):
     def identity(self) -> list[Any]:
         """The labels identify the candidates, so that a session can be reopened without the objects."""
         unit = [self.unit.direction, self.unit.bounds]
-        return [type(self).__name__, self.n, self.agents, self.labels, *unit, self._examples, self.paired]
+        weights = [] if self.weights is None else ["weights", self.weights]
+        return [type(self).__name__, self.n, self.agents, self.labels, *unit, *weights, self._examples, self.paired]
 
     def pull_limit_of(self, agent: int) -> int | None:
         """The number of this agent's own examples."""

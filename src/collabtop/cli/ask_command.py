@@ -10,7 +10,7 @@ import typer
 import collabtop as ct
 from collabtop.cli import run_options as shared
 from collabtop.cli.output import examples, path_to_save, print_json, print_tables
-from collabtop.cli.values import read_bounds, read_options
+from collabtop.cli.values import read_bounds, read_options, read_weights
 from collabtop.errors import FileError, InputError, reason
 
 ask_examples = examples(
@@ -44,6 +44,7 @@ def ask(
         int | None, typer.Option("--examples", help="How many examples there are, each used once per candidate.")
     ] = None,
     by_agent: Annotated[bool, typer.Option("--by-agent", help="Candidates differ from agent to agent.")] = False,
+    weights: shared.WeightsOption = None,
     direction: shared.DirectionOption = "maximize",
     bounds: shared.BoundsOption = "0,1",
     algorithm: Annotated[str, typer.Option(help="A name from `collabtop algorithms`, or auto.")] = "auto",
@@ -56,7 +57,8 @@ def ask(
 ) -> None:
     """List the pulls that can be made now; with --candidates, start the session. `tell` reports their rewards."""
     if candidates is None:
-        given = {"-m": m, "--agents": agents, "--horizon": horizon, "--budget": budget, "--confidence": confidence}
+        given: dict[str, Any] = {"-m": m, "--agents": agents, "--horizon": horizon, "--budget": budget}
+        given |= {"--confidence": confidence, "--weights": weights}
         for wrong in (option for option, value in given.items() if value is not None):
             raise InputError(f"{wrong} only applies with --candidates, which starts a session")
         session = ct.Session(log)
@@ -74,6 +76,7 @@ def ask(
             tolerance=tolerance,
             examples=example_count,
             by_agent=by_agent,
+            weights=read_weights(weights),
             direction=direction,  # type: ignore[arg-type]  # it is checked
             bounds=read_bounds(bounds),
             algorithm=algorithm,

@@ -10,7 +10,7 @@ import collabtop as ct
 from collabtop.cli import run_options as shared
 from collabtop.cli.errors import resumable
 from collabtop.cli.output import examples, print_json, print_tables
-from collabtop.cli.values import load, read_bounds, read_options
+from collabtop.cli.values import load, read_bounds, read_options, read_weights
 
 identify_examples = examples(
     "collabtop identify --arms mymodule:candidates --pull mymodule:score -m 5 --agents 8 --horizon 200 "
@@ -21,6 +21,7 @@ identify_examples = examples(
     "collabtop identify --csv latencies.csv -m 1 --agents 10 --horizon 60 --direction minimize --bounds none",
     "collabtop identify --means means.txt -m 8 --agents 10 --horizon 30000",
     "collabtop identify --means means.csv -m 1 --agents 10 --confidence 0.99 --seed 7",
+    "collabtop identify --means one_column_per_agent.csv --weights 1,1,4 -m 1 --horizon 30000",
     "collabtop identify --means means.txt -m 8 --agents 10 --horizon 30000 "
     "--algorithm collab-top-iid --option schedule=full --json",
 )
@@ -71,6 +72,7 @@ def identify(
     ] = False,
     direction: shared.DirectionOption = "maximize",
     bounds: shared.BoundsOption = "0,1",
+    weights: shared.WeightsOption = None,
     agents: Annotated[int | None, typer.Option(help="Number of agents; not needed for a non-IID file.")] = None,
     horizon: Annotated[int | None, typer.Option(help="Number of pulls per agent.")] = None,
     budget: _BudgetOption = None,
@@ -101,7 +103,7 @@ def identify(
     """Find the best m candidates with a team of agents, and print them and what the run cost."""
     policy = shared.make_policy(retries, wait, time_limit, failures)
     unit: dict[str, Any] = {"direction": direction, "bounds": read_bounds(bounds)}
-    source, function = _source(means, arms, pull, csv, replay, unit)
+    source, function = _source(means, arms, pull, csv, replay, unit, read_weights(weights))
     limits: dict[str, Any] = {"agents": agents, "horizon": horizon, "budget": budget}
     limits["cost"] = None if cost is None else load("--cost", cost)
     limits |= {"algorithm": algorithm, "options": read_options(algorithm, option or [])}
@@ -140,7 +142,13 @@ def identify(
 
 
 def _source(
-    means: Path | None, arms: str | None, pull: str | None, csv: Path | None, replay: bool, unit: dict[str, Any]
+    means: Path | None,
+    arms: str | None,
+    pull: str | None,
+    csv: Path | None,
+    replay: bool,
+    unit: dict[str, Any],
+    weights: list[float] | None,
 ) -> tuple[Any, Any]:
     """The arms, or candidates and the function that pulls them."""
     given = [name for name, value in (("--means", means), ("--arms", arms), ("--csv", csv)) if value is not None]
@@ -151,10 +159,12 @@ def _source(
         raise ct.InputError(f"--pull only applies with --arms, but {given[0]} was given")
     if replay and csv is None:
         raise ct.InputError(f"--replay only applies with --csv, but {given[0]} was given")
+    if weights is not None and arms is not None:
+        raise ct.InputError("--weights only applies with --means or --csv: pass weights= to your own arms")
     if arms is not None:
         function = None if pull is None else load("--pull", pull)
         return load("--arms", arms), function
     if csv is not None:
-        return ct.read_rewards(csv, replay=replay, **unit), None
+        return ct.read_rewards(csv, replay=replay, weights=weights, **unit), None
     assert means is not None
-    return ct.read_arms(means), None
+    return ct.read_arms(means, weights=weights), None

@@ -7,6 +7,8 @@ import typer
 
 import collabtop as ct
 from collabtop.cli.output import examples, print_json, print_tables
+from collabtop.cli.run_options import WeightsOption
+from collabtop.cli.values import read_weights
 
 if TYPE_CHECKING:
     from collabtop.arms import SimulatedArms
@@ -32,6 +34,7 @@ def plan(
     means: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Instead of --gap: means like the ones you expect.")
     ] = None,
+    weights: WeightsOption = None,
     budget: Annotated[
         float | None, typer.Option(help="Instead of an error: what all pulls may cost, to see what that buys.")
     ] = None,
@@ -66,13 +69,15 @@ def plan(
     json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
     """Estimate the horizon that a given error needs, or what a budget buys."""
+    if weights is not None and means is None:
+        raise ct.InputError("--weights only applies with --means")
     result: ct.Plan | ct.BudgetPlan = ct.plan(
         n,
         m,
         agents,
         budget=budget,
         gap=gap,
-        means=None if means is None else _read(means),
+        means=None if means is None else _read(means, read_weights(weights)),
         pilot=pilot,
         spread=spread,
         tolerance=tolerance,
@@ -93,10 +98,10 @@ def plan(
         print_tables(result)
 
 
-def _read(path: Path) -> "SimulatedArms":
+def _read(path: Path, weights: list[float] | None) -> "SimulatedArms":
     from collabtop.arms import SimulatedArms
 
-    arms = ct.read_arms(path)
+    arms = ct.read_arms(path, weights=weights)
     if not isinstance(arms, SimulatedArms):
         raise ct.InputError(f"{path}: a plan needs known means")
     return arms

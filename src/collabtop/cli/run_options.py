@@ -47,6 +47,10 @@ DirectionOption = Annotated[str, typer.Option(help="maximize, or minimize if sma
 BoundsOption = Annotated[
     str, typer.Option(metavar="LOW,HIGH", help="The smallest and the largest possible reward, or none.")
 ]
+WeightsOption = Annotated[
+    str | None,
+    typer.Option(metavar="W1,W2,...", help="For non-IID arms: how much each agent counts; equally by default."),
+]
 TeamOption = Annotated[
     TeamName, typer.Option(help="Run pulls one after the other, in threads, in processes, or on a Ray cluster.")
 ]
@@ -102,14 +106,15 @@ def logged_source(
     if arms is not None:
         loaded = load("--arms", arms)
         given["arms" if isinstance(loaded, ct.Arms) else "candidates"] = loaded
-    if means is not None:
-        given["arms"] = ct.read_arms(means)
-    if csv is not None:
+    if means is not None or csv is not None:
         from collabtop.runs.checkpoint import read_header
 
         header = read_header(checkpoint)
         unit: dict[str, Any] = {"direction": header.direction, "bounds": header.bounds}
-        given["arms"] = ct.read_rewards(csv, replay=replay, **unit)
+        if means is not None:
+            given["arms"] = ct.read_arms(means, weights=header.weights)
+        if csv is not None:
+            given["arms"] = ct.read_rewards(csv, replay=replay, weights=header.weights, **unit)
     if pull is not None:
         given |= {"pull": load("--pull", pull), "policy": policy}
     return given

@@ -70,6 +70,21 @@ def read_bounds(text: str) -> tuple[float, float] | None:
     return low, high
 
 
+def read_weights(text: str | None) -> list[float] | None:
+    """Read how much each agent counts: W1,W2,...
+
+    >>> read_weights("1,1,4"), read_weights(None)
+    ([1.0, 1.0, 4.0], None)
+    """
+    if text is None:
+        return None
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        needed = "one number per agent is needed, separated by commas, such as 1,1,4"
+        raise InputError(f"--weights is {text!r:.80}, but {needed}") from None
+
+
 def load(option: str, text: str) -> Any:
     """The object that MODULE:NAME names; modules in the current folder are found.
 

@@ -22,6 +22,7 @@ AgentStatus    agents that became unreachable, came back or are lost for good
 =============  ============================================================================
 """
 
+import math
 import struct
 import zlib
 from collections.abc import Iterable
@@ -123,8 +124,10 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
         for name, values in (("labels", self.labels), ("costs", self.costs)):
             if values is not None and len(values) != self.n:
                 raise ValueError(f"there are {len(values)} {name} for {self.n} candidates")
-        if self.weights is not None and (len(self.weights) != self.agents or not min(self.weights) > 0):
-            raise ValueError(f"there are {len(self.weights)} weights for {self.agents} agents, or not all are above 0")
+        if self.weights is not None and (
+            self.iid or len(self.weights) != self.agents or not all(0 < weight < math.inf for weight in self.weights)
+        ):
+            raise ValueError(f"weights is {self.weights!r:.80}, but {self.agents} numbers above 0 are needed")
         self.unit  # noqa: B018  (raises an error if it is invalid)
 
     @property

@@ -76,12 +76,12 @@ class LogState:
         """What the calls of the user's function took."""
         self._exchanges_per_point = 1
         self._recent: deque[tuple[float, int]] = deque(maxlen=_PACE_WINDOW)
-        self._allocate(0, 0, iid=True)
+        self._allocate(Tally(0, 0))
         for record in records:
             self.add(record)
 
-    def _allocate(self, n: int, agents: int, *, iid: bool) -> None:
-        self.tally = Tally(n, agents, iid=iid)
+    def _allocate(self, tally: Tally) -> None:
+        self.tally, agents = tally, len(tally.agent_pulls)
         """The rewards that the log holds: all of them, except for those at remote sites."""
         self._reported_pulls: Ints = np.zeros(agents, np.int64)
         self.last_heard: Reals = np.full(agents, np.nan)
@@ -96,7 +96,7 @@ class LogState:
         match record:
             case Header():
                 self.header = record
-                self._allocate(record.n, record.agents, iid=record.iid)
+                self._allocate(Tally(record.n, record.agents, iid=record.iid, weights=record.weights))
             case Timestamp():
                 self._recent.append((record.at, self.pulls))
                 self._add_time(record.at)

@@ -17,8 +17,8 @@ _MOST_CELLS = 5_000_000
 class Tally:
     """Pulls and rewards of each candidate, as they arrive.
 
-    An arm's value is the average of its local means if agents see different distributions (`iid=False`); its rewards
-    are then added up agent by agent.
+    An arm's value is the average of its local means if agents see different distributions (`iid=False`), with `weights`
+    a weighted one; its rewards are then added up agent by agent.
 
     >>> tally = Tally(n=2, agents=3)
     >>> tally.add_rewards(0, np.array([1, 1, 0]), np.array([1.0, 0.5, np.nan]), failure_mode="skip")
@@ -26,7 +26,7 @@ class Tally:
     ([1, 2], [1, 0], [nan, 0.75])
     """
 
-    def __init__(self, n: int, agents: int, *, iid: bool = True) -> None:
+    def __init__(self, n: int, agents: int, *, iid: bool = True, weights: Sequence[float] | None = None) -> None:
         self.n = n
         self.pulls: Ints = np.zeros(n, np.int64)
         """Pulls of each candidate, including those that failed."""
@@ -34,7 +34,8 @@ class Tally:
         """Pulls of each candidate that failed for good."""
         self.agent_pulls: Ints = np.zeros(agents, np.int64)
         """Pulls of each agent."""
-        rows = 1 if iid or n * agents > _MOST_CELLS else agents
+        rows = 1 if iid or (n * agents > _MOST_CELLS and weights is None) else agents
+        self._weights: Reals = np.ones(rows) if weights is None else np.array(weights)
         self._counts: Ints = np.zeros((rows, n), np.int64)  # of rewards: without failed pulls that are skipped
         self._sums: Reals = np.zeros((rows, n))
         self.squares: Reals = np.zeros(n)
@@ -93,13 +94,19 @@ class Tally:
     @property
     def means(self) -> Reals:
         """The mean reward of each candidate, averaged over the agents that have one; NaN if there is none."""
+        if len(self._sums) == 1:
+            return self.pooled_means
         with np.errstate(invalid="ignore"):
             local: Reals = self._sums / self._counts
-            if len(local) == 1:
-                pooled: Reals = local[0]
-                return pooled
             known = ~np.isnan(local)
-            means: Reals = np.where(known, local, 0.0).sum(axis=0) / known.sum(axis=0)
+            means: Reals = self._weights @ np.where(known, local, 0.0) / (self._weights @ known)
+            return means
+
+    @property
+    def pooled_means(self) -> Reals:
+        """The mean of all rewards of each candidate, whichever agent has them; NaN if there is none."""
+        with np.errstate(invalid="ignore"):
+            means: Reals = self._sums.sum(axis=0) / self._counts.sum(axis=0)
             return means
 
     @property
@@ -107,14 +114,15 @@ class Tally:
         """The standard deviation of the rewards of each candidate, over all agents; NaN if it is unknown."""
         with np.errstate(invalid="ignore"):
             counts = self._counts.sum(axis=0)
-            deviations: Reals = np.sqrt(np.maximum(self.squares / counts - (self._sums.sum(axis=0) / counts) ** 2, 0.0))
+            deviations: Reals = np.sqrt(np.maximum(self.squares / counts - self.pooled_means**2, 0.0))
             return deviations
 
     def mean_of(self, arm: int) -> float | None:
         """The mean reward of one candidate, or None if there is none."""
         counts = self._counts[:, arm]
-        local = self._sums[counts > 0, arm] / counts[counts > 0]
-        return float(local.mean()) if len(local) else None
+        known = counts > 0
+        local = self._sums[known, arm] / counts[known]
+        return float(np.average(local, weights=self._weights[known])) if len(local) else None
 
 
 class Scorer:

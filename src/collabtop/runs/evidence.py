@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -11,6 +12,7 @@ from collabtop.coordination.scoreboard import Columns, Estimates
 from collabtop.intervals import LEVEL, Evidence, drift_bounds, mean_bounds, normal_bounds, weighted_bounds
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags, Ints, Reals
+from collabtop.runlog.tally import Tally
 
 ENOUGH = 3.0
 """Standard errors between two means from which on their order is right 999 times in 1,000."""
@@ -22,8 +24,26 @@ NO_ERROR = 1e-12  # instead of 0, so that two exact means that differ are clear 
 
 _DIGITS = 10
 
-Seen = tuple[Ints, Reals]
-"""Pulls and sums of squared rewards of each arm, as the agents saw them."""
+
+class Seen(NamedTuple):
+    """What all agents together saw of each arm, whatever their weights."""
+
+    pulls: Ints
+    squares: Reals
+    """Sums of the squared rewards."""
+    means: Reals
+
+    @classmethod
+    def of(cls, tally: Tally) -> Self:
+        """What a tally of their rewards holds."""
+        return cls(tally.pulls, tally.squares, tally.pooled_means)
+
+    def variances(self, problem: Problem) -> Reals:
+        """The variances of the rewards, or an upper bound of how they count in a mean if agents have weights."""
+        pulls = np.maximum(self.pulls, 1)
+        spread = np.maximum(self.squares / pulls - self.means**2, 0.0) * pulls / np.maximum(pulls - 1, 1)
+        largest: Reals = spread * problem.largest_weight**2
+        return largest
 
 
 def shown_places(place: int | None, last_place: int | None) -> str:
@@ -68,7 +88,7 @@ def intervals(
     Args:
         columns: what the coordinator knows.
         problem: the problem, which tells how many distinct rewards there are.
-        seen: pulls and sums of squared rewards of each arm, as the agents saw them, if the team shows them.
+        seen: what the agents saw, if the team shows it.
         failed: pulls of each arm that failed: they gave no reward, so they do not make an interval shorter.
     """
     low, high = np.full(len(columns.pulls), np.nan), np.full(len(columns.pulls), np.nan)
@@ -84,23 +104,33 @@ def _intervals(
     arms: Ints, columns: Columns, problem: Problem, seen: Seen | None, failed: Ints | None
 ) -> tuple[Reals, Reals]:
     pulls, means, squares = columns.pulls[arms].astype(np.float64), columns.means[arms], columns.squares[arms]
-    if seen is not None:
-        squares = np.where(seen[0][arms] == columns.pulls[arms], np.fmin(seen[1][arms], squares), squares)
+    same = False if seen is None else seen.pulls[arms] == columns.pulls[arms]
+    if seen is not None and problem.weights is None:
+        squares = np.where(same, np.fmin(seen.squares[arms], squares), squares)
     if not problem.bounded:
+        if seen is not None and problem.weights is not None:
+            squares = np.where(same, (seen.variances(problem)[arms] + means**2) * pulls, squares)
         return normal_bounds(pulls, means, squares, problem.population)
     if columns.finite is not None and problem.population is not None:
         saved = squares - columns.squares[arms]
         evidence = Evidence(*(column[arms] for column in columns.finite))
-        low, high = drift_bounds(evidence._replace(square=evidence.square + saved), 1 - LEVEL)
-        used = np.minimum(pulls / problem.population, 1.0)  # the unused examples may all be 0, or all be 1
-        low, high = np.maximum(low, means * used), np.minimum(high, means * used + 1 - used)
-        return np.minimum(low, means), np.maximum(high, means)
+        ends = drift_bounds(evidence._replace(square=evidence.square + saved), 1 - LEVEL)
+        return _finite(pulls, means, ends, problem)
     distinct = np.maximum(1.0, pulls - (0 if failed is None else failed[arms]))
     if problem.sample_size is not None:
         distinct = np.minimum(distinct, problem.sample_size)
     if problem.weights is not None:
-        return weighted_bounds(distinct, means * distinct, problem.largest_weight, 1 - LEVEL)
+        ends = weighted_bounds(distinct, means * distinct, problem.largest_weight, 1 - LEVEL)
+        return ends if problem.population is None else _finite(pulls, means, ends, problem)
     return mean_bounds(distinct, means * distinct, squares / pulls * distinct, 1 - LEVEL)
+
+
+def _finite(pulls: Reals, means: Reals, ends: tuple[Reals, Reals], problem: Problem) -> tuple[Reals, Reals]:
+    """Intervals that take into account that unused examples are all 0 at least, and all 1 at most."""
+    assert problem.population is not None
+    used = np.minimum(pulls / problem.population, 1.0)
+    low, high = np.maximum(ends[0], means * used), np.minimum(ends[1], means * used + 1 - used)
+    return np.minimum(low, means), np.maximum(high, means)
 
 
 def shown_ends(ends: tuple[Reals, Reals], unit: Unit) -> tuple[Reals, Reals]:
@@ -119,7 +149,8 @@ class Comparisons:
     Args:
         estimates: what the coordinator learnt.
         problem: the problem, which tells how many distinct rewards there are.
-        seen: what the agents saw, if the team shows it. Otherwise variances are at their upper bound, mean (1 - mean).
+        seen: what the agents saw, if the team shows it. Otherwise variances are at their upper bound, mean (1 - mean)
+            or, if agents have weights, the largest that local means with this weighted mean allow.
     """
 
     def __init__(self, estimates: Estimates, problem: Problem, seen: Seen | None = None) -> None:
@@ -130,11 +161,11 @@ class Comparisons:
         pulls, means = np.where(known, columns.pulls, 1), np.where(known, columns.means, 0.0)
         # With one success and one failure added, so that a mean of 0 or 1 does not have variance 0.
         shares = (means * pulls + 1) / (pulls + 2)
-        variances = shares * (1 - shares) if problem.bounded else np.full(len(pulls), np.nan)
+        variances = _largest_variances(shares, problem) if problem.bounded else np.full(len(pulls), np.nan)
         if seen is not None:
-            spread = np.maximum(seen[1] / pulls - means**2, 0.0) * pulls / np.maximum(pulls - 1, 1)
+            spread = seen.variances(problem)
             spread = np.fmin(variances, spread + (pulls + 2.0) ** -2) if problem.bounded else spread
-            variances = np.where((seen[0] == pulls) & (pulls >= _FEW), spread, variances)
+            variances = np.where((seen.pulls == pulls) & (pulls >= _FEW), spread, variances)
         distinct = pulls if problem.sample_size is None else np.minimum(pulls, problem.sample_size)
         unused = 1.0 if self._population is None else np.maximum(0.0, 1 - pulls / self._population)
         self.variances: Reals = np.where(known, variances / distinct * unused, np.nan)
@@ -173,6 +204,23 @@ class Comparisons:
         exact = self.variances[arm] + self.variances[others] == 0
         enough = exact | (np.minimum(self.pulls[arm], self.pulls[others]) >= _FEW)
         return np.asarray(enough & (gaps >= ENOUGH * np.maximum(errors, NO_ERROR)), np.bool_)
+
+
+def _largest_variances(means: Reals, problem: Problem) -> Reals:
+    """The largest average of w^2 p (1 - p) over agents with weights w and local means p, if that of w p is `means`.
+
+    Without the limits 0 and 1 it is largest for p = (1 - (1 - 2 mean) / w) / 2. And w^2 p (1 - p) is at most the
+    largest weight times w p, or times w (1 - p).
+
+    >>> _largest_variances(np.array([0.5, 0.25]), Problem(n=2, m=1, agents=2, horizon=9))
+    array([0.25  , 0.1875])
+    >>> _largest_variances(np.array([0.5, 0.01]), Problem(n=2, m=1, agents=2, horizon=9, weights=(1.5, 0.5)))
+    array([0.3125, 0.015 ])
+    """
+    variances: Reals = means * (1 - means) + (problem.mean_squared_weight - 1) / 4
+    if problem.weights is not None:
+        variances = np.minimum(variances, problem.largest_weight * np.minimum(means, 1 - means))
+    return variances
 
 
 def standings(

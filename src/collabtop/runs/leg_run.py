@@ -101,7 +101,7 @@ class LegRun:
 
     def _partial_result(self, outcome: Outcome) -> Result:
         spec, seen = self.spec, self._seen()
-        outcome = partial_outcome(outcome, spec.problem.m, spec.seed, seen, bounded=spec.problem.bounded)
+        outcome = partial_outcome(outcome, spec.problem, spec.seed, seen)
         observed = None if seen is None else observed_in(seen, self._header.unit)
         return self._build_result(outcome, lambda: observed, complete=False)
 
@@ -150,8 +150,9 @@ def _recorder(
     if leg.earlier:
         pool = RewardPool(leg.earlier, n=problem.n, agents=problem.agents, shared=problem.numbered)
     # Simulated arms are fast, so their rewards are added up only if they may be asked for before the run has ended.
-    wanted = listener is not None or pool is not None or not arms.repeatable
-    tally = Tally(problem.n, problem.agents, iid=arms.iid) if wanted else None
+    # What all agents observed together does not show a weighted mean.
+    wanted = listener is not None or pool is not None or not arms.repeatable or problem.weights is not None
+    tally = Tally(problem.n, problem.agents, iid=arms.iid, weights=problem.weights) if wanted else None
     scorer = None if tally is None or listener is None else Scorer(tally, arms.label, arms.unit, spec.prices)
     charge = None
     if tally is not None and pool is not None:

@@ -5,13 +5,14 @@ import numpy as np
 
 from collabtop.coordination.coordinator import Outcome
 from collabtop.coordination.scoreboard import ACCEPTED, OPEN, Estimates
+from collabtop.problem import Problem
 from collabtop.protocol.messages import Ints, Reals
 from collabtop.runlog.tally import Tally
 from collabtop.stats import Z_95, interval_end
 
 
 def partial_outcome(
-    outcome: Outcome, m: int, seed: int, seen: Tally | None = None, *, bounded: bool = True, under_way: bool = True
+    outcome: Outcome, problem: Problem, seed: int, seen: Tally | None = None, *, under_way: bool = True
 ) -> Outcome:
     """The outcome of a run if it ended now: a verdict for every arm, and the pulls made so far.
 
@@ -22,8 +23,8 @@ def partial_outcome(
     """
     means, pulls = _known(outcome.estimates, seen)
     verdicts = outcome.estimates.columns.verdicts
-    open_arms, missing = np.flatnonzero(verdicts == OPEN), m - int(np.count_nonzero(verdicts == ACCEPTED))
-    best = open_arms[_by_lower_end(means[open_arms], pulls[open_arms], seed, bounded=bounded)][: max(0, missing)]
+    open_arms, missing = np.flatnonzero(verdicts == OPEN), problem.m - int(np.count_nonzero(verdicts == ACCEPTED))
+    best = open_arms[_by_lower_end(means[open_arms], pulls[open_arms], problem, seed)][: max(0, missing)]
     estimates = outcome.estimates.completed(best, means, pulls)
     if under_way:
         outcome = _with_pulls_under_way(outcome, seen)
@@ -40,15 +41,15 @@ def _known(estimates: Estimates, seen: Tally | None) -> tuple[Reals, Ints]:
     return np.where(known, seen_means, columns.means), np.where(known, seen.pulls, columns.pulls)
 
 
-def _by_lower_end(means: Reals, pulls: Ints, seed: int, *, bounded: bool) -> Ints:
+def _by_lower_end(means: Reals, pulls: Ints, problem: Problem, seed: int) -> Ints:
     """The order of arms by the lower ends of their intervals, largest first; unknown arms last, ties at random.
 
     Rewards without bounds have no interval, so then the means themselves count.
     """
     ends = np.full(len(means), -np.inf)
     known = ~np.isnan(means)
-    counts = np.maximum(pulls[known], 1).astype(np.float64)
-    if bounded:
+    counts = np.maximum(pulls[known], 1) / problem.mean_squared_weight
+    if problem.bounded:
         ends[known] = interval_end(np.clip(means[known], 0.0, 1.0), counts, Z_95**2 / 2, np.zeros(len(counts)))
     else:
         ends[known] = means[known]

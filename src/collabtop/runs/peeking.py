@@ -59,9 +59,7 @@ def logged_result(state: LogState, header: Header, replay: Replay | None) -> Res
     complete = state.top is not None and (replay is None or replay.done)
     outcome = _outcome(state, header) if replay is None else replay.outcome()
     if not complete:
-        outcome = partial_outcome(
-            outcome, header.m, header.seed, seen, bounded=header.unit.bounded, under_way=not header.extensions
-        )
+        outcome = partial_outcome(outcome, header.problem, header.seed, seen, under_way=not header.extensions)
     observed = None if seen is None else observed_in(seen, header.unit)
     labels = header.labels or tuple(map(str, range(header.n)))
     failures = {labels[arm]: count for arm, count in enumerate(tally.failed.tolist()) if count}

@@ -215,7 +215,7 @@ class Result:
             return None
         means = self.unit.internal(self.observed.means)
         variances = self.unit.internal_difference(self.observed.deviations) ** 2
-        return self.observed.pulls, (variances + means**2) * self.observed.pulls
+        return Seen(self.observed.pulls, (variances + means**2) * self.observed.pulls, means)
 
     @cached_property
     def intervals(self) -> tuple[Reals, Reals]:
@@ -472,7 +472,7 @@ def observed_of(batches: Sequence[Batch] | None, problem: Problem, unit: Unit) -
 
 def observed_in(tally: Tally, unit: Unit) -> Observed:
     """What the agents have seen so far, in the user's unit."""
-    return Observed(tally.pulls.copy(), unit.shown(tally.means), unit.shown_difference(tally.deviations))
+    return Observed(tally.pulls.copy(), unit.shown(tally.pooled_means), unit.shown_difference(tally.deviations))
 
 
 def observed_from(pulls: Ints, sums: Reals, squares: Reals, unit: Unit) -> Observed:

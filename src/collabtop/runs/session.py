@@ -45,6 +45,7 @@ def ask_tell(
     max_horizon: int | None = None,
     examples: Any = None,
     by_agent: bool = False,
+    weights: Sequence[float] | None = None,
     paired: bool = False,
     direction: Direction = "maximize",
     bounds: Bounds = (0.0, 1.0),
@@ -74,6 +75,8 @@ def ask_tell(
             with `by_agent` one list per agent, or the number per agent.
         by_agent: whether a candidate may be worth more to one agent than to another (non-IID), as in regions that
             differ. The best m are then those with the best average over all agents.
+        weights: with `by_agent`, how much each agent counts in that average, such as the number of people in its
+            region; equally, if omitted.
         paired: whether pulls of different candidates with the same `replicate` are made under the same conditions.
         direction: `"maximize"`, or `"minimize"` if small rewards are better.
         bounds: the smallest and the largest possible reward, or None if there are none.
@@ -99,7 +102,8 @@ def ask_tell(
         raise InputError("give exactly one of horizon, budget and confidence: none was given")
     count, agents = _examples(examples, agents, by_agent=by_agent)
     owners = agents if by_agent else None
-    arms = ToldArms(candidates, examples=count, paired=paired, agents=owners, unit=Unit(direction, bounds))
+    unit = Unit(direction, bounds)
+    arms = ToldArms(candidates, examples=count, paired=paired, agents=owners, weights=weights, unit=unit)
     spec = make_spec(
         arms,
         m,
@@ -290,6 +294,7 @@ def _arms(header: Header, path: str | PathLike[str], candidates: Any) -> ToldArm
         examples=None if header.pull_limit is None else header.pull_limit // (agents or 1),
         paired=header.paired,
         agents=agents,
+        weights=header.weights,
         unit=header.unit,
         labels=header.labels,
     )

@@ -37,6 +37,8 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     labels: list[str] | None = None
     heterogeneous: bool = False
     """Whether the arms differ between sites (non-IID)."""
+    weights: list[float] | None = None
+    """How much each agent counts in the value of an arm, if they differ; equally by default."""
     direction: Direction = "maximize"
     """Whether large or small rewards are better: "maximize" or "minimize"."""
     bounds: tuple[float, float] | Literal["none"] = (0.0, 1.0)
@@ -68,8 +70,13 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The values of these keys."""
         return {key: getattr(self, key) for key in keys}
 
-    def remote_arms(self, agents: int) -> Arms:
-        """The arms of the run, for the given number of agents."""
+    @property
+    def agents(self) -> int:
+        """The number of agents at all sites."""
+        return sum(count for _, count in roster(self.roster()))
+
+    def remote_arms(self) -> Arms:
+        """The arms of the run."""
         if (self.arms is None) == (self.labels is None):
             raise InputError("give exactly one of arms (their number) and labels (their names)")
         n = len(self.labels) if self.labels is not None else self.arms
@@ -77,7 +84,8 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return RemoteArms(
             n,
             labels=self.labels,
-            agents=agents if self.heterogeneous else None,
+            agents=self.agents if self.heterogeneous else None,
+            weights=self.weights,
             direction=self.direction,
             bounds=None if self.bounds == "none" else self.bounds,
         )
@@ -96,7 +104,7 @@ def read_run(path: str | PathLike[str]) -> RunSettings:
         table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         settings = msgspec.convert(table, RunSettings)
         roster(settings.roster())
-        settings.remote_arms(agents=1)
+        settings.remote_arms()
         check_timeouts(settings.wait, settings.grace, settings.answer_within, settings.keepalive, settings.on_lost)
     except OSError as error:
         raise FileError(f"{path}: {reason(error)}") from None
@@ -134,11 +142,10 @@ def coordinate(
         on_event=on_site,
         **settings.chosen("wait", "grace", "answer_within", "on_lost", "keepalive"),
     )
-    agents = sum(count for _, count in roster(settings.roster()))
     return identify(
-        settings.remote_arms(agents),
+        settings.remote_arms(),
         settings.m,
-        agents=agents,
+        agents=settings.agents,
         team=team,
         checkpoint=log,
         on_event=on_event,

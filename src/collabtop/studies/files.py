@@ -14,7 +14,7 @@ from collabtop.algorithms.registry import make_algorithm
 from collabtop.arms import BernoulliArms, HeterogeneousArms, SimulatedArms, read_arms
 from collabtop.arms.files import read_text
 from collabtop.errors import FileError, InputError
-from collabtop.problem import as_means
+from collabtop.problem import as_means, as_weights
 from collabtop.studies.grid import Study
 from collabtop.validation import real_number, whole_number, wrong_value
 
@@ -43,7 +43,8 @@ def read_study(path: str | PathLike[str]) -> Study:
 
     Top level: `algorithms` (names, or tables with a name and options), `horizon`, `m`, `agents` (a number or a
     list each), `runs`, `seed`, `engine`. Below `[arms.NAME]` one of `means` (a file beside this one, or the means
-    themselves), `dataset` or `instance` (the name of a function in `collabtop.datasets`, with its arguments).
+    themselves), `dataset` or `instance` (the name of a function in `collabtop.datasets`, with its arguments). Beside
+    it, for non-IID arms, `weights`: one number per agent.
 
     Raises:
         FileError: the file is missing or malformed; the message names the file, the key and what is wrong.
@@ -160,9 +161,19 @@ def _arms_of(table: dict[str, Any], folder: Path) -> SimulatedArms:
         raise InputError(f"give exactly one of means, dataset and instance: {given}")
     [source] = sources
     if source == "means":
-        _check_keys(table, ("means",))
-        return _from_means(table["means"], folder)
-    return _from_function(table, source, _DATASETS if source == "dataset" else _INSTANCES, folder)
+        _check_keys(table, ("means", "weights"))
+        arms = _from_means(table["means"], folder)
+    else:
+        arms = _from_function(table, source, _DATASETS if source == "dataset" else _INSTANCES, folder)
+    return arms if "weights" not in table else _weighted(arms, table["weights"])
+
+
+def _weighted(arms: SimulatedArms, weights: Any) -> SimulatedArms:
+    if not isinstance(weights, list):
+        raise wrong_value("weights", weights, "one number per agent is needed")
+    values = [real_number(f"weights[{agent}]", weight, argument="weights") for agent, weight in enumerate(weights)]
+    as_weights(values, arms.agents)  # refuses them for IID arms
+    return HeterogeneousArms(arms.means, labels=arms.labels, weights=values)
 
 
 def _from_means(means: Any, folder: Path) -> SimulatedArms:
@@ -192,8 +203,8 @@ def _from_function(table: dict[str, Any], source: str, makers: Mapping[str, _Mak
     if make is None:
         raise InputError(f"{source} is {name!r:.80}, but these are known: {', '.join(makers)}", argument=source)
     parameters = inspect.signature(make).parameters
-    _check_keys(table, (source, *parameters))
-    arguments = {key: value for key, value in table.items() if key != source}
+    _check_keys(table, (source, *parameters, "weights"))
+    arguments = {key: value for key, value in table.items() if key not in (source, "weights")}
     for parameter in parameters.values():
         if parameter.default is parameter.empty and parameter.name not in arguments:
             raise InputError(f"{parameter.name} is missing: {name} needs it")

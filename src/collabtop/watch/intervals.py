@@ -7,7 +7,7 @@ from collabtop.intervals import LEVEL, mean_bounds, normal_bounds
 from collabtop.protocol.messages import Reals
 from collabtop.runlog.format import Header
 from collabtop.runlog.log_state import LogState
-from collabtop.runs.evidence import intervals
+from collabtop.runs.evidence import Seen, intervals
 
 
 def known_intervals(columns: Columns | None, state: LogState, header: Header) -> tuple[Reals, Reals]:
@@ -15,14 +15,17 @@ def known_intervals(columns: Columns | None, state: LogState, header: Header) ->
     if columns is None:
         unknown = np.full(header.n, np.nan)
         return unknown, unknown
-    tally = state.tally
-    return intervals(columns, header.problem, (tally.pulls, tally.squares), tally.failed)
+    return intervals(columns, header.problem, Seen.of(state.tally), state.tally.failed)
 
 
 def seen_intervals(state: LogState, header: Header) -> tuple[Reals, Reals]:
     """The intervals of the means of all rewards in the log; NaN for candidates without any."""
     low, high = np.full(header.n, np.nan), np.full(header.n, np.nan)
     tally = state.tally
+    if header.weights is not None:
+        unsettled = np.zeros(header.n, np.int8), np.zeros(header.n, np.int32)
+        columns = Columns(*unsettled, tally.means, tally.pulls, tally.squares, None)
+        return intervals(columns, header.problem, Seen.of(tally), tally.failed)
     rewarded = tally.pulls - tally.failed  # failed pulls gave no reward, so they do not make an interval shorter
     seen = np.flatnonzero(rewarded)
     pulls, means, squares = rewarded[seen].astype(np.float64), tally.means[seen], tally.squares[seen]

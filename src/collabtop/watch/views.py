@@ -12,7 +12,7 @@ from collabtop.protocol.ledger import Direction, Ledger
 from collabtop.protocol.messages import Reals
 from collabtop.runlog.format import Header
 from collabtop.runlog.log_state import MessageTotals
-from collabtop.runs.evidence import shown_ends
+from collabtop.runs.evidence import Seen, shown_ends
 from collabtop.runs.replay import Counts
 from collabtop.runs.result import Result, printable
 from collabtop.runs.warnings import border
@@ -261,7 +261,7 @@ def _border(run: WatchedRun, result: Result) -> Sections | None:
     """The candidates on both sides of the answer's border that are hardest to separate, and their difference."""
     tally, unit = run.state.tally, result.unit
     assert run.header is not None
-    pair = border(result.estimates, run.header.problem, (tally.pulls, tally.squares) if tally.pulls.any() else None)
+    pair = border(result.estimates, run.header.problem, Seen.of(tally) if tally.pulls.any() else None)
     if pair is None:
         return None
     half = unit.shown_difference(Z_95 * pair.standard_error)

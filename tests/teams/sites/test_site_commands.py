@@ -65,6 +65,10 @@ def run_file(tmp_path):
         (GOOD + 'direction = "min"', "Invalid enum value 'min'"),
         (GOOD + "bounds = [1, 0]", "bounds is (1.0, 0.0), but the first has to be below the second"),
         (GOOD + 'bounds = "all"', "Invalid enum value 'all'"),
+        (GOOD + "weights = [1, 2, 3]", "weights only applies to arms that differ between agents"),
+        (GOOD + "heterogeneous = true\nweights = [1, 2]", "weights has 2 entries, but there are 3 agents"),
+        (GOOD + "heterogeneous = true\nweights = [1, 2, -1]", "weights[2] is -1.0, but a number above 0 is needed"),
+        (GOOD + 'heterogeneous = true\nweights = ["x", 1, 2]', "Expected `float"),
     ],
 )
 def test_a_run_file_is_read_strictly(run_file, text, error):
@@ -78,20 +82,22 @@ def test_a_run_file_is_read_strictly(run_file, text, error):
 def test_a_valid_run_file_is_read(run_file):
     settings = read_run(run_file(GOOD))
     assert settings.roster() == ["north", ("south", 2)]
-    assert settings.remote_arms(3).n == 3
+    assert settings.remote_arms().n == 3
     assert settings.on_lost == "fail"
 
 
 def test_heterogeneous_arms_differ_between_sites(run_file):
-    assert read_run(run_file(GOOD)).remote_arms(3).iid
-    assert read_run(run_file(GOOD + "heterogeneous = true")).remote_arms(3).agents == 3
+    assert read_run(run_file(GOOD)).remote_arms().iid
+    assert read_run(run_file(GOOD + "heterogeneous = true")).remote_arms().agents == 3
+    weighted = read_run(run_file(GOOD + "heterogeneous = true\nweights = [1, 1, 4]"))
+    assert weighted.remote_arms().weights == (0.5, 0.5, 2.0)
 
 
 def test_a_run_file_has_a_unit(run_file):
-    assert read_run(run_file(GOOD)).remote_arms(3).unit.is_default
-    unit = read_run(run_file(GOOD + 'direction = "minimize"\nbounds = [0, 500]')).remote_arms(3).unit
+    assert read_run(run_file(GOOD)).remote_arms().unit.is_default
+    unit = read_run(run_file(GOOD + 'direction = "minimize"\nbounds = [0, 500]')).remote_arms().unit
     assert (unit.direction, unit.bounds) == ("minimize", (0, 500))
-    assert not read_run(run_file(GOOD + 'bounds = "none"')).remote_arms(3).unit.bounded
+    assert not read_run(run_file(GOOD + 'bounds = "none"')).remote_arms().unit.bounded
 
 
 def test_wrong_input_is_one_line_and_code_2(run_file, certs, tmp_path):
