@@ -45,7 +45,7 @@ def test_an_unknown_name_is_an_attribute_error_that_names_it():
 
 @pytest.mark.parametrize("module", ["collabtop", "collabtop.errors"])
 def test_nothing_heavy_is_imported_before_it_is_used(module):
-    heavy = "{'numpy', 'asyncio', 'rich', 'matplotlib', 'ray', 'grpc', 'polars'}"
+    heavy = "{'numpy', 'asyncio', 'rich', 'matplotlib', 'ray', 'grpc', 'pandas', 'polars'}"
     script = f"import sys, {module}; print(*{heavy} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout == b"\n"
 

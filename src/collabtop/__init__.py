@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from collabtop.arms.simulated import BernoulliArms as BernoulliArms
     from collabtop.arms.simulated import BetaArms as BetaArms
     from collabtop.arms.simulated import HeterogeneousArms as HeterogeneousArms
+    from collabtop.arms.tables import rows as rows
     from collabtop.coordination.coordinator import Coordinator as Coordinator
     from collabtop.coordination.scoreboard import Scoreboard as Scoreboard
     from collabtop.coordination.team import Team as Team
@@ -203,6 +204,7 @@ _MODULE_OF = {
     "replicates": "arms.calls",
     "resume": "runs.resumption",
     "revoke_certificates": "teams.sites.revocation",
+    "rows": "arms.tables",
     "speedup": "problem",
     "start": "runs.identification",
 }

@@ -131,10 +131,13 @@ def test_an_array_of_examples_is_fine():
     ("examples", "more", "message"),
     [
         ([], {}, "examples is empty"),
-        (iter([1]), {}, "examples is a list_iterator, but a list"),
+        ({1, 2}, {}, "examples is a set, which has no order, so that a seed would not repeat a run: pass a list"),
+        ("ab", {}, "examples is a str, but a list"),
+        (3, {}, "examples is 3, but a list of examples is needed"),
+        ({"a": [1]}, {"by_agent": True}, "examples is one dict, but with by_agent=True a list with the examples"),
         ([], {"by_agent": True}, "examples is empty, but with by_agent"),
         ([[1], []], {"by_agent": True}, r"examples\[1\] is empty"),
-        ([1, 2], {"by_agent": True}, r"examples\[0\] is a int, but a list"),
+        ([1, 2], {"by_agent": True}, r"examples\[0\] is 1, but a list"),
         (
             [[1, 2], [3, 4, 5]],
             {"by_agent": True},

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import collabtop as ct
+from collabtop.runs.spec import TeamName
 from tests.support.untyped import untyped
 
 
-def noise_of(team: str = "local", agents: int = 3, **more: object) -> dict[float, list[float]]:
+def noise_of(team: TeamName = "local", agents: int = 3, **more: object) -> dict[float, list[float]]:
     """The first random number of every pull of each candidate."""
     noise: dict[float, list[float]] = defaultdict(list)
 
@@ -97,10 +98,10 @@ def test_batches_cannot_be_paired():
 
 def test_arms_have_their_own_pairing():
     with pytest.raises(ct.InputError, match=r"FunctionArms\(..., paired=...\)") as caught:
-        ct.identify(ct.BernoulliArms([0.5, 0.6]), 1, agents=1, horizon=10, paired=True)
+        ct.identify(ct.BernoulliArms([0.5, 0.6]), 1, agents=1, horizon=10, paired=True)  # type: ignore[call-overload]
     assert caught.value.argument == "paired"
 
 
 def test_a_function_of_replicates_has_to_take_a_candidate_and_a_number():
     with pytest.raises(ct.InputError, match=r"callable as pull\(candidate, replicate\)"):
-        ct.identify([1, 2], 1, pull=ct.replicates(lambda candidate: 1), agents=1, horizon=10)
+        ct.identify([1, 2], 1, pull=ct.replicates(lambda candidate: 1), agents=1, horizon=10)  # type: ignore[arg-type]

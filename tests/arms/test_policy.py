@@ -314,4 +314,4 @@ def test_a_policy_has_to_be_a_pull_policy_and_needs_a_function():
     with pytest.raises(ct.InputError, match="policy is 'retry', but a PullPolicy is needed"):
         run(flaky, "retry")
     with pytest.raises(ct.InputError, match="policy only applies with pull"):
-        ct.identify(ct.BernoulliArms([0.5, 0.6]), 1, agents=1, horizon=10, policy=ct.PullPolicy())
+        ct.identify(ct.BernoulliArms([0.5]), 1, agents=1, horizon=9, policy=ct.PullPolicy())  # type: ignore[call-overload]

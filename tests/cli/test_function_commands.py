@@ -244,6 +244,19 @@ def test_simulations_and_logged_rewards_are_resumed_with_their_files(run, here, 
         assert run("resume", asked[-1], *source, "--json").stdout == first.stdout
 
 
+def test_the_columns_of_a_log_are_named(run, here, refused):
+    (here / "clicks.csv").write_text("page,clicked,region\n" + "a,1,n\na,0,s\nb,0,n\nb,0,s\n" * 50)
+    columns = ("--csv", "clicks.csv", "--candidate", "page", "--reward", "clicked", "--agent", "region")
+    found = run("identify", *columns, "-m", 1, "--horizon", 40, "--seed", 1, "--checkpoint", "run.ctlog", "--json")
+    assert (json.loads(found.stdout)["top"], json.loads(found.stdout)["agents"]) == (["a"], 2)
+    assert run("resume", "run.ctlog", *columns, "--json").stdout == found.stdout
+    assert json.loads(run("extend", "run.ctlog", *columns, "--horizon", 80, "--json").stdout)["horizon"] == 80
+    line = refused("identify", *columns[:4], "-m", 1, "--agents", 2, "--horizon", 40)
+    assert (
+        "clicks.csv, line 1: no column 'reward': the columns are 'page, clicked, region'. Name it with --reward" in line
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -251,6 +264,7 @@ def test_simulations_and_logged_rewards_are_resumed_with_their_files(run, here, 
         (["--arms", "mymodule:candidates", "--csv", "x.csv"], "--arms and --csv were given"),
         (["--csv", "x.csv", "--pull", "mymodule:score"], "--pull only applies with --arms"),
         (["--arms", "mymodule:arms", "--replay"], "--replay only applies with --csv"),
+        (["--arms", "mymodule:arms", "--reward", "clicked"], "--reward only applies with --csv"),
         (["--csv", "x.csv"], "x.csv: no such file"),
         (["--arms", "mymodule:arms", "--seed", "-1"], "--seed is -1, but"),
         (["--arms", "mymodule"], "--arms is 'mymodule', but MODULE:NAME is needed"),

@@ -383,11 +383,11 @@ def test_the_log_of_a_different_run_is_no_session(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"examples": []}, "examples is [], but at least 1 example is needed"),
+        ({"examples": []}, "examples is empty, but at least 1 example is needed"),
         ({"examples": 0}, "examples is 0, but a whole number of at least 1 is needed"),
         ({"by_agent": True, "agents": None}, "agents is missing: with by_agent=True"),
         ({"by_agent": True, "examples": [[1], [2, 3]]}, "examples has 2 lists of [1, 2] examples"),
-        ({"by_agent": True, "examples": [[1], 2]}, "examples[1] is 2, but at least 1 example is needed"),
+        ({"by_agent": True, "examples": [[1], 2]}, "examples[1] is 2, but a list of examples is needed"),
         ({"horizon": None}, "give exactly one of horizon, budget and confidence"),
         ({"direction": "up"}, "direction is 'up'"),
     ],

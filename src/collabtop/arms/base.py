@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from collabtop.arms.draws import Draws
 from collabtop.arms.purse import Purse
+from collabtop.arms.tables import Library
 from collabtop.arms.unit import DEFAULT_UNIT, Unit
 from collabtop.errors import InputError
 from collabtop.problem import as_weights
@@ -118,6 +119,8 @@ class Arms(ABC):
     reveal single rewards, so sites reject such arms."""
     candidates: Sequence[Any] | None = None
     """The candidates, if the arms have any."""
+    library: Library | None = None
+    """The library of the data frame that the candidates, examples or rewards were passed in, if it was one."""
     values: Reals | None = None
     """The true value of each arm (its mean, averaged over agents), if known: for simulated arms."""
     weights: tuple[float, ...] | None = None

@@ -1,12 +1,13 @@
 """Candidates scored on examples: one pull scores one candidate on one example."""
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from collabtop.arms.calls import ExamplePull
-from collabtop.arms.function import CalledArms, as_candidates, plain_data
+from collabtop.arms.function import CalledArms, plain_data
 from collabtop.arms.policy import PullPolicy
+from collabtop.arms.tables import LabelledList, as_candidates, as_examples, library_of
 from collabtop.arms.unit import Bounds, Direction, Unit
 from collabtop.errors import InputError
 
@@ -23,8 +24,10 @@ class DatasetArms(CalledArms):
     `rng` does a second lap begin, in a new order.
 
     Args:
-        candidates: the candidates to compare.
-        examples: the examples to score them on.
+        candidates: the candidates to compare: a list, a generator, `rows` of a data frame, or a dictionary whose keys
+            are their labels.
+        examples: the examples to score them on: a list, an array, a generator, or a pandas or polars data frame, whose
+            rows `score` gets as dictionaries.
         score: the function, plain or `async`.
         by_agent: `examples` has one list of examples per agent, all of the same length, and each agent sees only its
             own (non-IID).
@@ -43,12 +46,20 @@ class DatasetArms(CalledArms):
     >>> arms = ct.DatasetArms([eval, len], questions, score)
     >>> ct.identify(arms, m=1, agents=2, horizon=3, seed=1).top
     ['eval']
+
+    The rows of a data frame as examples:
+
+    >>> import pandas
+    >>> sums = pandas.DataFrame({"sum": ["2 + 2", "3 * 3"], "answer": [4, 9]})
+    >>> arms = ct.DatasetArms([eval, len], sums, lambda solve, row: solve(row["sum"]) == row["answer"])
+    >>> ct.identify(arms, m=1, horizon=4, seed=1).best
+    <built-in function eval>
     """
 
     def __init__(
         self,
-        candidates: Sequence[Any],
-        examples: Sequence[Any],
+        candidates: Iterable[Any],
+        examples: Iterable[Any],
         score: Callable[..., Any],
         *,
         by_agent: bool = False,
@@ -60,15 +71,7 @@ class DatasetArms(CalledArms):
         policy: PullPolicy | None = None,
     ) -> None:
         candidates = as_candidates(candidates)
-        if by_agent:
-            self._examples = [_checked_examples(own, f"examples[{agent}]") for agent, own in enumerate(examples)]
-        else:
-            self._examples = [_checked_examples(examples, "examples")]
-        if not self._examples:
-            raise InputError(
-                "examples is empty, but with by_agent=True one list of examples per agent is needed",
-                argument="examples",
-            )
+        self._examples = examples_by_agent(examples) if by_agent else [as_examples(examples)]
         sizes = [len(own) for own in self._examples]
         if not replace and len(set(sizes)) > 1:
             raise InputError(
@@ -83,6 +86,8 @@ class DatasetArms(CalledArms):
         agents = len(self._examples) if by_agent else None
         super().__init__(candidates, function, labels=labels, agents=agents, policy=policy, weights=weights)
         self.paired, self.independent = not replace, replace
+        if self.library is None and isinstance(self._examples[0], LabelledList):
+            self.library = self._examples[0].library
         self._used_once = not replace and not function.takes_rng
         if self._used_once:
             self.pull_limit = sum(sizes)
@@ -98,12 +103,17 @@ class DatasetArms(CalledArms):
         return [*super().identity(), self._replace, [len(examples) for examples in self._examples], checksums]
 
 
-def _checked_examples(examples: Any, name: str) -> Sequence[Any]:
-    if not hasattr(examples, "__len__") or not hasattr(examples, "__getitem__"):
+def examples_by_agent(examples: Any) -> list[Sequence[Any]]:
+    """The examples of each agent."""
+    if library_of(examples) is not None or isinstance(examples, str | bytes | Mapping):
         raise InputError(
-            f"{name} is a {type(examples).__name__}, but a list (or an array) of examples is needed",
+            f"examples is one {type(examples).__name__}, but with by_agent=True a list with the examples of each agent "
+            "is needed, such as one data frame per agent",
             argument="examples",
         )
-    if len(examples) == 0:
-        raise InputError(f"{name} is empty, but at least 1 example is needed", argument="examples")
-    return examples  # type: ignore[no-any-return]
+    by_agent = [as_examples(own, f"examples[{agent}]") for agent, own in enumerate(examples)]
+    if not by_agent:
+        raise InputError(
+            "examples is empty, but with by_agent=True one list of examples per agent is needed", argument="examples"
+        )
+    return by_agent

@@ -3,7 +3,7 @@
 import copy
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from types import FunctionType
@@ -19,6 +19,7 @@ from collabtop.arms.draws import AgentHalted, Draws
 from collabtop.arms.policy import PullPolicy
 from collabtop.arms.pool import CallOptions, PullPool
 from collabtop.arms.rate import Gate
+from collabtop.arms.tables import LabelledList, as_candidates
 from collabtop.arms.unit import Bounds, Direction, Unit
 from collabtop.arms.workers import dumps
 from collabtop.errors import InputError, PullError
@@ -48,9 +49,10 @@ class CalledArms(Arms):
         self.unit = function.unit
         if policy is not None and not isinstance(policy, PullPolicy):
             raise wrong_value("policy", policy, "a PullPolicy is needed, such as PullPolicy(retries=3)")
-        self.candidates: Sequence[Any] = list(candidates)
-        if labels is None:
-            labels = [candidate_label(candidate, number) for number, candidate in enumerate(candidates)]
+        self.candidates: Sequence[Any] = candidates
+        if isinstance(candidates, LabelledList):
+            self.library = candidates.library
+        labels = candidate_labels(candidates) if labels is None else labels
         super().__init__(len(candidates), labels=labels, agents=agents, weights=weights)
         self.policy = policy or PullPolicy()
         """What happens to pulls that fail."""
@@ -326,7 +328,8 @@ class FunctionArms(CalledArms):
     pulls of a candidate in one call. `identify(candidates, m, pull=pull, ...)` is short for these arms.
 
     Args:
-        candidates: the candidates to choose from (the paper's I).
+        candidates: the candidates to choose from (the paper's I): a list, a generator, `rows` of a data frame, or a
+            dictionary whose keys are their labels.
         pull: the function.
         paired: give the t-th pull of every candidate the same random numbers (common random numbers). Where part of
             the noise is the same for all candidates, it then cancels out when they are compared.
@@ -348,7 +351,7 @@ class FunctionArms(CalledArms):
 
     def __init__(
         self,
-        candidates: Sequence[Any],
+        candidates: Iterable[Any],
         pull: Pull,
         *,
         paired: bool = False,
@@ -367,16 +370,11 @@ class FunctionArms(CalledArms):
         return [*super().identity(), "paired"] if self.paired else super().identity()
 
 
-def as_candidates(candidates: Any) -> list[Any]:
-    """Candidates as a list; anything that is not iterable is rejected, and so is a string."""
-    if isinstance(candidates, str | bytes):
-        raise InputError(
-            f"candidates is one string, {candidates!r:.80}, but a list of candidates is needed", argument="candidates"
-        )
-    try:
-        return list(candidates)
-    except TypeError:
-        raise wrong_value("candidates", candidates, "a list of candidates is needed") from None
+def candidate_labels(candidates: Sequence[Any]) -> Sequence[str]:
+    """The labels that come with the candidates, or one made of each."""
+    if isinstance(candidates, LabelledList) and candidates.labels is not None:
+        return candidates.labels
+    return [candidate_label(candidate, number) for number, candidate in enumerate(candidates)]
 
 
 def candidate_label(candidate: Any, number: int) -> str:
@@ -401,7 +399,7 @@ def plain_data(candidates: Sequence[Any]) -> bytes | None:
     (False, True)
     """
     try:
-        return msgspec.msgpack.encode(candidates) if all(map(_is_plain, candidates)) else None
+        return msgspec.msgpack.encode(list(candidates)) if all(map(_is_plain, candidates)) else None
     except (OverflowError, RecursionError):
         return None
 

@@ -12,14 +12,10 @@ from numpy.typing import ArrayLike
 from collabtop.arms.base import Arms, Ints, Reals
 from collabtop.arms.draws import Draws, row_order
 from collabtop.arms.files import read_text
+from collabtop.arms.log_rows import LoggedRow, find_columns, grouped, log_in
+from collabtop.arms.tables import library_of
 from collabtop.arms.unit import Bounds, Direction, Unit
 from collabtop.errors import FileError, InputError, PullError
-
-_COLUMN_NAMES = {
-    "candidate": ("candidate", "arm", "label", "name"),
-    "reward": ("reward", "score"),
-    "agent": ("agent", "site"),
-}
 
 
 class LoggedArms(Arms):
@@ -30,7 +26,12 @@ class LoggedArms(Arms):
     rejected, and a run with a confidence ends without it when the rows are used up.
 
     Args:
-        rewards: one list of rewards per candidate; for non-IID arms, one list per agent for each candidate.
+        rewards: one list of rewards per candidate; for non-IID arms, one list per agent for each candidate. Or a log
+            with one row per pull: a pandas or polars data frame, or a list of dictionaries.
+        candidate: the column of such a log with the candidates; `"candidate"` by default.
+        reward: its column with the rewards; `"reward"` by default.
+        agent: its column with the agents, each of which then uses its own rows (non-IID); `"agent"` by default, if
+            there is such a column.
         labels: the names of the candidates.
         replay: use the rows in the order of the log, instead of a random one. A horizon that needs more rows than the
             log has is then lowered to the largest that does not.
@@ -46,14 +47,25 @@ class LoggedArms(Arms):
     >>> arms = ct.LoggedArms([[0, 1, 0] * 40, [1, 1, 0, 1] * 30], labels=["old", "new"])
     >>> ct.identify(arms, m=1, agents=2, horizon=100, seed=1).top
     ['new']
+
+    A data frame as the log:
+
+    >>> import pandas
+    >>> clicks = pandas.DataFrame({"page": ["old", "new"] * 60, "clicked": [0, 1, 1, 1] * 30})
+    >>> arms = ct.LoggedArms(clicks, candidate="page", reward="clicked")
+    >>> ct.identify(arms, m=1, agents=2, horizon=50, seed=1).best
+    'new'
     """
 
     repeatable: ClassVar[bool] = True
 
     def __init__(
         self,
-        rewards: Sequence[Any],
+        rewards: Any,
         *,
+        candidate: str | None = None,
+        reward: str | None = None,
+        agent: str | None = None,
         labels: Sequence[str] | None = None,
         replay: bool = False,
         replace: bool = False,
@@ -62,6 +74,13 @@ class LoggedArms(Arms):
         bounds: Bounds = (0.0, 1.0),
     ) -> None:
         self.unit = unit = Unit(direction, bounds)
+        named = {"candidate": candidate, "reward": reward, "agent": agent}
+        log = log_in(rewards, named, unit)
+        if log is not None:
+            if labels is not None:
+                raise InputError("labels do not apply here: the log names its candidates", argument="labels")
+            self.candidates, self.library = log.candidates, library_of(rewards)
+            rewards, labels = log.rewards, [str(value) for value in log.candidates]
         by_agent = bool(len(rewards)) and all(len(of_arm) and np.ndim(of_arm[0]) == 1 for of_arm in rewards)
         table = [
             [
@@ -131,6 +150,9 @@ class LoggedArms(Arms):
 def read_rewards(
     path: str | PathLike[str],
     *,
+    candidate: str | None = None,
+    reward: str | None = None,
+    agent: str | None = None,
     replay: bool = False,
     replace: bool = False,
     weights: Sequence[float] | None = None,
@@ -139,46 +161,39 @@ def read_rewards(
 ) -> LoggedArms:
     r"""Read a CSV file of logged rewards: one row per pull, with columns candidate, reward and optionally agent.
 
-    If there is a column `agent`, each agent uses its own rows (non-IID). `replay` and `replace` are those of
-    `LoggedArms`. `weights` has one number per agent, in the order of their
-    names: short ones first, then by alphabet.
+    `candidate`, `reward` and `agent` name the columns, if they have other names. If there is a column `agent`, each
+    agent uses its own rows (non-IID). `replay` and `replace` are those of `LoggedArms`. `weights` has one number per
+    agent, in the order of their names: short ones first, then by alphabet.
 
     >>> import collabtop as ct, pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "rewards.csv"
-    >>> _ = path.write_text("candidate,reward\nold,0\nnew,1\nold,1\nnew,1\n")
-    >>> ct.read_rewards(path).labels
+    >>> _ = path.write_text("page,clicked\nold,0\nnew,1\nold,1\nnew,1\n")
+    >>> ct.read_rewards(path, candidate="page", reward="clicked").labels
     ('old', 'new')
     """
     unit = Unit(direction, bounds)
-    columns, rows = _rows(path)
-    rewards: dict[str, dict[str, list[float]]] = {}
-    for line, row in rows:
-        agent = row[columns["agent"]].strip() if "agent" in columns else ""
-        value = _reward(row[columns["reward"]], f"{path}, line {line}", unit)
-        rewards.setdefault(row[columns["candidate"]].strip(), {}).setdefault(agent, []).append(value)
-    if not rewards:
-        raise FileError(f"{path}: the file has no rewards")
-    labels = list(rewards)
-    if "agent" not in columns:
-        all_rewards = [by_agent[""] for by_agent in rewards.values()]
-        return LoggedArms(
-            all_rewards,
-            labels=labels,
-            replay=replay,
-            replace=replace,
-            weights=weights,
-            direction=direction,
-            bounds=bounds,
+    header, rows = _rows(path)
+    try:
+        columns = find_columns(header, {"candidate": candidate, "reward": reward, "agent": agent})
+    except InputError as error:
+        raise FileError(f"{path}, line 1: {error}", argument=error.argument) from None
+    logged = [
+        LoggedRow(
+            row[columns["candidate"]].strip(),
+            _reward(row[columns["reward"]], f"{path}, line {line}", unit),
+            row[columns["agent"]].strip() if "agent" in columns else "",
         )
-    agents = sorted({agent for by_agent in rewards.values() for agent in by_agent}, key=lambda name: (len(name), name))
-    for label, by_agent in rewards.items():
-        missing = [agent for agent in agents if agent not in by_agent]
-        if missing:
-            raise FileError(f"{path}: candidate {label!r} has no reward of agent {missing[0]!r}")
-    table = [[by_agent[agent] for agent in agents] for by_agent in rewards.values()]
+        for line, row in rows
+    ]
+    if not logged:
+        raise FileError(f"{path}: the file has no rewards")
+    try:
+        log = grouped(logged)
+    except InputError as error:
+        raise FileError(f"{path}: {error}", argument=error.argument) from None
     return LoggedArms(
-        table,
-        labels=labels,
+        log.rewards,
+        labels=log.candidates,
         replay=replay,
         replace=replace,
         weights=weights,
@@ -187,20 +202,16 @@ def read_rewards(
     )
 
 
-def _rows(path: str | PathLike[str]) -> tuple[dict[str, int], list[tuple[int, list[str]]]]:
+def _rows(path: str | PathLike[str]) -> tuple[list[str], list[tuple[int, list[str]]]]:
     reader = csv.reader(io.StringIO(read_text(path), newline=None), skipinitialspace=True)
     rows = [(reader.line_num, row) for row in reader if row]
     if not rows:
         raise FileError(f"{path}: the file has no rewards")
-    header = [cell.strip().lower() for cell in rows[0][1]]
-    columns = {key: header.index(name) for key, names in _COLUMN_NAMES.items() for name in names if name in header}
-    for column in ("candidate", "reward"):
-        if column not in columns:
-            raise FileError(f"{path}, line 1: no column {column!r} in {', '.join(header)!r:.80}")
+    header = [cell.strip() for cell in rows[0][1]]
     for line, row in rows[1:]:
         if len(row) != len(header):
             raise FileError(f"{path}, line {line}: {len(row)} columns, but line 1 has {len(header)}")
-    return columns, rows[1:]
+    return header, rows[1:]
 
 
 def _reward(cell: str, where: str, unit: Unit) -> float:

@@ -1,7 +1,7 @@
 """Arms whose rewards are reported from outside the program: by a laboratory, an A/B test, or people."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,8 @@ import numpy as np
 from collabtop.arms.base import Drawn, Ints, Reals, Recorder
 from collabtop.arms.calls import PullAttempt
 from collabtop.arms.draws import ALL_AGENTS, Draws, RewardsMissing, example_order
-from collabtop.arms.function import CalledArms, as_candidates
+from collabtop.arms.function import CalledArms
+from collabtop.arms.tables import as_candidates
 from collabtop.arms.unit import Unit
 from collabtop.errors import ProtocolError
 
@@ -29,7 +30,7 @@ class ToldArms(CalledArms):
 
     def __init__(
         self,
-        candidates: Sequence[Any],
+        candidates: Iterable[Any],
         *,
         examples: int | None = None,
         paired: bool = False,

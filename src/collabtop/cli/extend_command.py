@@ -26,6 +26,9 @@ def extend(
     arms: shared.LoggedArmsOption = None,
     means: shared.LoggedMeans = None,
     csv: shared.LoggedCsv = None,
+    candidate: shared.CandidateColumn = None,
+    reward: shared.RewardColumn = None,
+    agent: shared.AgentColumn = None,
     replay: shared.LoggedReplay = False,
     team: shared.TeamOption = shared.TeamName.local,
     timeout: shared.Timeout = None,
@@ -41,13 +44,14 @@ def extend(
 ) -> None:
     """Make a run longer: with a plan for a larger horizon or budget, in which all earlier pulls count as made."""
     policy = shared.make_policy(retries, wait, time_limit, failures)
+    columns = {"candidate": candidate, "reward": reward, "agent": agent}
     show = shared.result_printer(json=json)
     with resumable(show):
         result = ct.extend(
             checkpoint,
             horizon=horizon,
             budget=budget,
-            **shared.logged_source(checkpoint, pull, arms, means, csv, policy, replay=replay),
+            **shared.logged_source(checkpoint, pull, arms, means, csv, policy, replay=replay, columns=columns),
             team=shared.make_team(team, None),
             timeout=timeout,
             workers=workers,

@@ -18,6 +18,7 @@ identify_examples = examples(
     "collabtop identify --arms mymodule:candidates --pull mymodule:score -m 5 --agents 8 --budget 20 "
     "--cost mymodule:price --retries 3 --failures skip",
     "collabtop identify --csv rewards.csv -m 1 --agents 10 --horizon 60",
+    "collabtop identify --csv clicks.csv --candidate page --reward clicked -m 1 --agents 10 --horizon 60",
     "collabtop identify --csv latencies.csv -m 1 --agents 10 --horizon 60 --direction minimize --bounds none",
     "collabtop identify --means means.txt -m 8 --agents 10 --horizon 30000",
     "collabtop identify --means means.csv -m 1 --agents 10 --confidence 0.99 --seed 7",
@@ -63,6 +64,9 @@ def identify(
     arms: shared.ArmsOption = None,
     pull: shared.PullOption = None,
     csv: _CsvOption = None,
+    candidate: shared.CandidateColumn = None,
+    reward: shared.RewardColumn = None,
+    agent: shared.AgentColumn = None,
     replay: Annotated[
         bool,
         typer.Option(
@@ -103,7 +107,8 @@ def identify(
     """Find the best m candidates with a team of agents, and print them and what the run cost."""
     policy = shared.make_policy(retries, wait, time_limit, failures)
     unit: dict[str, Any] = {"direction": direction, "bounds": read_bounds(bounds)}
-    source, function = _source(means, arms, pull, csv, replay, unit, read_weights(weights))
+    log = {"candidate": candidate, "reward": reward, "agent": agent, "replay": replay}
+    source, function = _source(means, arms, pull, csv, log, unit, read_weights(weights))
     limits: dict[str, Any] = {"agents": agents, "horizon": horizon, "budget": budget}
     limits["cost"] = None if cost is None else load("--cost", cost)
     limits |= {"algorithm": algorithm, "options": read_options(algorithm, option or [])}
@@ -146,25 +151,25 @@ def _source(
     arms: str | None,
     pull: str | None,
     csv: Path | None,
-    replay: bool,
+    log: dict[str, Any],
     unit: dict[str, Any],
     weights: list[float] | None,
 ) -> tuple[Any, Any]:
-    """The arms, or candidates and the function that pulls them."""
+    """The arms, or candidates and the function that pulls them; `log` has the options that apply to a CSV file."""
     given = [name for name, value in (("--means", means), ("--arms", arms), ("--csv", csv)) if value is not None]
     if len(given) != 1:
         count = f"{' and '.join(given)} were given" if given else "none was given"
         raise ct.InputError(f"give exactly one of --means, --arms and --csv: {count} (collabtop identify --help)")
     if pull is not None and arms is None:
         raise ct.InputError(f"--pull only applies with --arms, but {given[0]} was given")
-    if replay and csv is None:
-        raise ct.InputError(f"--replay only applies with --csv, but {given[0]} was given")
+    for option in (option for option, value in log.items() if value and csv is None):
+        raise ct.InputError(f"--{option} only applies with --csv, but {given[0]} was given")
     if weights is not None and arms is not None:
         raise ct.InputError("--weights only applies with --means or --csv: pass weights= to your own arms")
     if arms is not None:
         function = None if pull is None else load("--pull", pull)
         return load("--arms", arms), function
     if csv is not None:
-        return ct.read_rewards(csv, replay=replay, weights=weights, **unit), None
+        return ct.read_rewards(csv, weights=weights, **log, **unit), None
     assert means is not None
     return ct.read_arms(means, weights=weights), None

@@ -22,6 +22,9 @@ def resume(
     arms: shared.LoggedArmsOption = None,
     means: shared.LoggedMeans = None,
     csv: shared.LoggedCsv = None,
+    candidate: shared.CandidateColumn = None,
+    reward: shared.RewardColumn = None,
+    agent: shared.AgentColumn = None,
     replay: shared.LoggedReplay = False,
     team: shared.TeamOption = shared.TeamName.local,
     address: shared.AddressOption = None,
@@ -38,7 +41,8 @@ def resume(
 ) -> None:
     """Continue a run from its checkpoint; completed pulls are not repeated."""
     policy = shared.make_policy(retries, wait, time_limit, failures)
-    given = shared.logged_source(checkpoint, pull, arms, means, csv, policy, replay=replay)
+    columns = {"candidate": candidate, "reward": reward, "agent": agent}
+    given = shared.logged_source(checkpoint, pull, arms, means, csv, policy, replay=replay, columns=columns)
     show = shared.result_printer(json=json)
     with resumable(show), shared.notice_if_finished(checkpoint):
         result = ct.resume(

@@ -67,6 +67,15 @@ LoggedArmsOption = Annotated[
 LoggedMeans = Annotated[Path | None, file_option("The file of means of a simulation.")]
 LoggedCsv = Annotated[Path | None, file_option("The file of logged rewards.")]
 LoggedReplay = Annotated[bool, typer.Option("--replay", help="With --csv: the run was started with --replay.")]
+CandidateColumn = Annotated[
+    str | None, typer.Option("--candidate", metavar="COLUMN", help="With --csv: the column with the candidates.")
+]
+RewardColumn = Annotated[
+    str | None, typer.Option("--reward", metavar="COLUMN", help="With --csv: the column with the rewards.")
+]
+AgentColumn = Annotated[
+    str | None, typer.Option("--agent", metavar="COLUMN", help="With --csv: the column with the agents.")
+]
 Retries = Annotated[int, typer.Option(help="How often a failed pull is tried again.")]
 Wait = Annotated[float, typer.Option(help="Seconds before the first retry; doubled for each later one.")]
 TimeLimit = Annotated[float | None, typer.Option(help="The most seconds a pull may take.")]
@@ -100,6 +109,7 @@ def logged_source(
     policy: "ct.PullPolicy",
     *,
     replay: bool,
+    columns: dict[str, Any],
 ) -> dict[str, Any]:
     """What has to be passed again for the run that a checkpoint holds."""
     given: dict[str, Any] = {}
@@ -114,13 +124,13 @@ def logged_source(
         if means is not None:
             given["arms"] = ct.read_arms(means, weights=header.weights)
         if csv is not None:
-            given["arms"] = ct.read_rewards(csv, replay=replay, weights=header.weights, **unit)
+            given["arms"] = ct.read_rewards(csv, replay=replay, weights=header.weights, **columns, **unit)
     if pull is not None:
         given |= {"pull": load("--pull", pull), "policy": policy}
     return given
 
 
-def make_team(team: TeamName, address: str | None) -> "str | ct.Team":
+def make_team(team: TeamName, address: str | None) -> Any:
     """The team for these options."""
     if address is None:
         return team.value

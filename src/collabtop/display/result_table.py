@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from rich.table import Table
 
+from collabtop.arms.tables import Library
 from collabtop.coordination.scoreboard import Estimate
 from collabtop.errors import InputError
 from collabtop.runs.evidence import Standing, shown_places
@@ -90,7 +91,7 @@ class ResultTable:
         more = _left_out(len(self.rows), "candidates") or ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more and f'<p>{more}</p>'}"
 
-    def to_dataframe(self, library: str | None = None) -> Any:
+    def to_dataframe(self, library: Library | None = None) -> Any:
         """The rows as a data frame of pandas or polars, by default the first of them that is installed."""
         columns = {name: [getattr(row, name) for row in self.rows] for name in TableRow.__struct_fields__}
         if library not in (None, "pandas", "polars"):

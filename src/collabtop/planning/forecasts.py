@@ -8,8 +8,9 @@ from rich.table import Table
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.arms import Arms
-from collabtop.arms.function import as_candidates, candidate_label
+from collabtop.arms.function import candidate_labels
 from collabtop.arms.stand_ins import NoiselessArms, UnpullableArms
+from collabtop.arms.tables import as_candidates
 from collabtop.arms.unit import Bounds, Direction, Unit
 from collabtop.planning.grids import Grid
 from collabtop.problem import Problem
@@ -183,5 +184,4 @@ class _Candidates(UnpullableArms):
 
     def __init__(self, candidates: list[Any], unit: Unit) -> None:
         self.candidates, self.unit = candidates, unit
-        labels = [candidate_label(candidate, index) for index, candidate in enumerate(candidates)]
-        super().__init__(len(candidates), labels=labels)
+        super().__init__(len(candidates), labels=candidate_labels(candidates))

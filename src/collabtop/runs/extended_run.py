@@ -24,7 +24,7 @@ from collabtop.runs.checkpoint import leg_of
 from collabtop.runs.execute import Execution, OnInterrupt, Timeout
 from collabtop.runs.result import Result
 from collabtop.runs.resumption import logged_spec
-from collabtop.runs.spec import RunSpec
+from collabtop.runs.spec import RunSpec, TeamName
 from collabtop.teams.local import LocalTeam
 from collabtop.validation import positive_number, whole_number
 
@@ -42,7 +42,7 @@ def extend(
     arms: Arms | None = None,
     policy: PullPolicy | None = None,
     algorithm: Algorithm | None = None,
-    team: str | Team = "local",
+    team: TeamName | Team = "local",
     workers: int | None = None,
     rate: RateLimit | None = None,
     timeout: Timeout | None = None,

@@ -1,23 +1,44 @@
 """`identify` and `start`: one run, from its arguments to its result, or to a handle of it."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
-from typing import Any, ParamSpec
+from typing import Any, TypeVar, Unpack, overload
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.arms import PullPolicy
+from collabtop.arms import Arms, PullPolicy
 from collabtop.arms.function import Pull
 from collabtop.arms.rate import RateLimit
 from collabtop.arms.unit import Bounds, Direction
 from collabtop.coordination.team import Team
 from collabtop.events import OnEvent
+from collabtop.runs.arguments import ArmsOptions, PullOptions
 from collabtop.runs.budget import Cost
 from collabtop.runs.checkpoint import seed_in
 from collabtop.runs.execute import Execution, OnInterrupt, Timeout
 from collabtop.runs.handle import Run
 from collabtop.runs.result import Result
-from collabtop.runs.spec import make_spec
+from collabtop.runs.spec import TeamName, make_spec
+
+Candidate = TypeVar("Candidate")
+PullOf = Callable[[Candidate, Any], Any] | Callable[[Candidate, int, Any], Any]
+"""A function of a candidate and `rng` (or the number of a replicate), or one that is marked with `batch`."""
+
+
+@overload
+def identify(arms: Arms, m: int, **options: Unpack[ArmsOptions]) -> Result: ...
+
+
+@overload
+def identify(
+    arms: Mapping[Any, Candidate], m: int, *, pull: PullOf[Candidate], **options: Unpack[PullOptions]
+) -> Result: ...
+
+
+@overload
+def identify(
+    arms: Iterable[Candidate], m: int, *, pull: PullOf[Candidate], **options: Unpack[PullOptions]
+) -> Result: ...
 
 
 def identify(
@@ -42,7 +63,7 @@ def identify(
     algorithm: str | Algorithm = "auto",
     options: dict[str, Any] | None = None,
     seed: int | None = None,
-    team: str | Team = "local",
+    team: TeamName | Team = "local",
     timeout: Timeout | None = None,
     checkpoint: str | PathLike[str] | None = None,
     name: str | None = None,
@@ -57,7 +78,8 @@ def identify(
     objects that belong to a thread can be used.
 
     Args:
-        arms: candidates of your own, with `pull`; or arms: `BernoulliArms`, `HeterogeneousArms`, `BetaArms`,
+        arms: candidates of your own, with `pull`: a list, a generator, `rows` of a data frame, or a dictionary whose
+            keys are their labels; or arms: `BernoulliArms`, `HeterogeneousArms`, `BetaArms`,
             `FunctionArms`, `DatasetArms`, `LoggedArms`, or a class of your own (the paper's I).
         m: how many are wanted (m).
         agents: how many agents share the work (K). It may be left out for arms that differ from agent to agent, and for
@@ -178,23 +200,18 @@ def _prepare(
     )
 
 
-Arguments = ParamSpec("Arguments")
+@overload
+def start(arms: Arms, m: int, **options: Unpack[ArmsOptions]) -> Run: ...
 
 
-def _with_arguments_of(
-    function: Callable[Arguments, Any],
-) -> Callable[[Callable[..., Run]], Callable[Arguments, Run]]:
-    """Declare that a function takes the arguments of a different one."""
-
-    def declare(other: Callable[..., Run]) -> Callable[Arguments, Run]:
-        parameters = inspect.signature(function)
-        other.__signature__ = parameters.replace(return_annotation=Run)  # type: ignore[attr-defined]
-        return other
-
-    return declare
+@overload
+def start(arms: Mapping[Any, Candidate], m: int, *, pull: PullOf[Candidate], **options: Unpack[PullOptions]) -> Run: ...
 
 
-@_with_arguments_of(identify)
+@overload
+def start(arms: Iterable[Candidate], m: int, *, pull: PullOf[Candidate], **options: Unpack[PullOptions]) -> Run: ...
+
+
 def start(*args: Any, **kwargs: Any) -> Run:
     """Start a run in the background and return a handle of it; the arguments are those of `identify`.
 
@@ -211,3 +228,6 @@ def start(*args: Any, **kwargs: Any) -> Run:
     (True, 'done')
     """
     return Run(_prepare(*args, may_double=True, **kwargs))
+
+
+start.__signature__ = inspect.signature(identify).replace(return_annotation=Run)  # type: ignore[attr-defined]

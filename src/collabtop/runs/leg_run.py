@@ -139,6 +139,8 @@ class LegRun:
             spending=None if spec.budget is None else _spending(spec, self._coordinator.spent, observe()),
             complete=complete,
             reuse=_reuse(spec, recorder.pool) if complete and recorder.pool is not None else None,
+            candidates=spec.arms.candidates,
+            library=spec.arms.library,
         )
 
 

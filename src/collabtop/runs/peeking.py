@@ -1,7 +1,8 @@
 """`peek`: the answer so far of a run, from its log, while a different process may be writing it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from os import PathLike
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from collabtop.runs.checkpoint import leg_of
 from collabtop.runs.partial import partial_outcome
 from collabtop.runs.replay import Replay
 from collabtop.runs.result import Result, observed_in
+from collabtop.runs.resumption import logged_candidates
 
 
 def peek(checkpoint: str | PathLike[str]) -> Result:
@@ -39,7 +41,9 @@ def peek(checkpoint: str | PathLike[str]) -> Result:
     leg = leg_of(records, checkpoint)
     replay = _replayed(leg.header, leg.records)
     try:
-        return logged_result(LogState(records), leg.header, None if replay.error else replay)
+        data = leg.header.candidates
+        candidates = None if data is None else logged_candidates(data, checkpoint)
+        return logged_result(LogState(records), leg.header, None if replay.error else replay, candidates)
     finally:
         replay.close()
 
@@ -52,7 +56,9 @@ def _replayed(header: Header, records: Iterable[Record]) -> Replay:
     return replay
 
 
-def logged_result(state: LogState, header: Header, replay: Replay | None) -> Result:
+def logged_result(
+    state: LogState, header: Header, replay: Replay | None, candidates: Sequence[Any] | None = None
+) -> Result:
     """The result of a logged run, or the answer so far; without a replay, only what the records themselves tell."""
     tally = state.tally
     seen = tally if tally.pulls.any() else None
@@ -64,7 +70,15 @@ def logged_result(state: LogState, header: Header, replay: Replay | None) -> Res
     labels = header.labels or tuple(map(str, range(header.n)))
     failures = {labels[arm]: count for arm, count in enumerate(tally.failed.tolist()) if count}
     totals = state.calls.totals()
-    return Result(header, outcome, observe=lambda: observed, failures=failures, totals=totals, complete=complete)
+    return Result(
+        header,
+        outcome,
+        observe=lambda: observed,
+        failures=failures,
+        totals=totals,
+        complete=complete,
+        candidates=candidates,
+    )
 
 
 def _outcome(state: LogState, header: Header) -> Outcome:

@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from collabtop.arms.base import Ints, Reals
+from collabtop.arms.tables import Library
 from collabtop.arms.unit import Unit
 from collabtop.coordination.coordinator import Outcome
 from collabtop.problem import Problem, opposite, squares_of_opposite
@@ -90,6 +91,8 @@ class Result:
         spending: Spending | None = None,
         complete: bool = True,
         reuse: Reuse | None = None,
+        candidates: Sequence[Any] | None = None,
+        library: Library | None = None,
     ) -> None:
         self.name = header.name
         """The name of the run, if it was given one."""
@@ -133,6 +136,7 @@ class Result:
         self.reuse = reuse
         """What became of the earlier pulls, if the run was extended. `pulls` and `time` count those that were used."""
         self._observe = observe
+        self._candidates, self._library = candidates, library
 
     @cached_property
     def top_indices(self) -> list[int]:
@@ -147,6 +151,27 @@ class Result:
     def top(self) -> list[Any]:
         """The best m arms by label (by number if there are none), best first."""
         return [self.labels[arm] for arm in self.top_indices] if self.labels else list(self.top_indices)
+
+    @property
+    def best_candidates(self) -> list[Any]:
+        """The best m candidates, best first: your own objects, or what `top` has if there are none.
+
+        There are none for simulated arms, and in a log of candidates that are not plain data (`peek`).
+        """
+        candidates = self._candidates
+        return self.top if candidates is None else [candidates[arm] for arm in self.top_indices]
+
+    @property
+    def best(self) -> Any:
+        """The best candidate, the first of `best_candidates`.
+
+        >>> import collabtop as ct
+        >>> models = {"low": {"mean": 0.2}, "high": {"mean": 0.8}}
+        >>> result = ct.identify(models, 1, pull=lambda model, rng: rng.random() < model["mean"], horizon=40, seed=1)
+        >>> result.best, result.top
+        ({'mean': 0.8}, ['high'])
+        """
+        return self.best_candidates[0]
 
     @property
     def local_top(self) -> list[list[Any]] | None:
@@ -302,9 +327,19 @@ class Result:
 
         return result_figure(self)
 
-    def to_dataframe(self, library: Literal["pandas", "polars"] | None = None) -> Any:
-        """The table as a data frame of pandas or polars, whichever is there (or was asked for)."""
-        return self.table().to_dataframe(library)
+    def to_dataframe(self, library: Library | None = None) -> Any:
+        """The table as a data frame.
+
+        Args:
+            library: `"pandas"` or `"polars"`; by default that of the data frame that was passed to the run, otherwise
+                pandas if it is installed, and else polars.
+
+        >>> import collabtop as ct
+        >>> arms = ct.BernoulliArms([0.9, 0.5, 0.1], labels=["a", "b", "c"])
+        >>> ct.identify(arms, m=1, agents=2, horizon=300, seed=7).to_dataframe()["label"].to_list()
+        ['a', 'b', 'c']
+        """
+        return self.table().to_dataframe(library or self._library)
 
     def _repr_html_(self) -> str:
         summary = f"{self._time_and_money()}, pulls {self.pulls:,}, words {self.words:,}, seed {self.seed}"

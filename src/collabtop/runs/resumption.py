@@ -8,9 +8,10 @@ import msgspec
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.registry import available_algorithms, make_algorithm
 from collabtop.arms import Arms, FunctionArms, PullPolicy
-from collabtop.arms.function import Pull, as_candidates
+from collabtop.arms.function import Pull
 from collabtop.arms.policy import Failures
 from collabtop.arms.rate import RateLimit
+from collabtop.arms.tables import as_candidates
 from collabtop.coordination.team import Team
 from collabtop.errors import FileError, InputError
 from collabtop.events import OnEvent
@@ -20,7 +21,7 @@ from collabtop.runlog.recorder import failure_mode_in
 from collabtop.runs.checkpoint import other_run, read_header, same_value
 from collabtop.runs.execute import Execution, OnInterrupt, Timeout
 from collabtop.runs.result import Result
-from collabtop.runs.spec import RunSpec, make_team, with_workers
+from collabtop.runs.spec import RunSpec, TeamName, make_team, with_workers
 from collabtop.validation import wrong_value
 
 
@@ -34,7 +35,7 @@ def resume(
     workers: int | None = None,
     rate: RateLimit | None = None,
     algorithm: Algorithm | None = None,
-    team: str | Team = "local",
+    team: TeamName | Team = "local",
     timeout: Timeout | None = None,
     on_event: OnEvent | None = None,
     on_interrupt: OnInterrupt = "raise",
@@ -98,7 +99,7 @@ def logged_spec(
     arms: Arms | None,
     policy: PullPolicy | None,
     algorithm: Algorithm | None,
-    team: str | Team,
+    team: TeamName | Team,
     workers: int | None,
     rate: RateLimit | None,
 ) -> RunSpec:

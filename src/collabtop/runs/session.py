@@ -1,14 +1,16 @@
 """`ask_tell`: runs whose pulls are made outside the program, and reported days later or by different processes."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from os import PathLike
 from typing import Any
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.arms.calls import PullAttempt
+from collabtop.arms.dataset import examples_by_agent
 from collabtop.arms.draws import RewardsMissing
+from collabtop.arms.tables import as_candidates, as_examples
 from collabtop.arms.told import ToldArms
 from collabtop.arms.unit import Bounds, Direction, Unit
 from collabtop.errors import FileError, InputError
@@ -61,7 +63,8 @@ def ask_tell(
     The result is that of `identify` with the same rewards.
 
     Args:
-        candidates: the candidates to choose from (the paper's I).
+        candidates: the candidates to choose from (the paper's I): a list, a generator, `rows` of a data frame, or a
+            dictionary whose keys are their labels.
         m: how many are wanted (m).
         log: the file that keeps the session.
         agents: how many agents share the work (K): the tables of a tasting, the regions of a test. 1 by default.
@@ -125,28 +128,23 @@ def ask_tell(
 
 def _examples(examples: Any, agents: int | None, *, by_agent: bool) -> tuple[int | None, int | None]:
     """The number of examples (per agent, with `by_agent`), and of agents."""
-    if by_agent and agents is None and not hasattr(examples, "__len__"):
+    if by_agent and agents is None and not isinstance(examples, Iterable):
         raise InputError(
             "agents is missing: with by_agent=True, pass how many agents there are, such as agents=3", argument="agents"
         )
-    if examples is None or not hasattr(examples, "__len__"):
+    if examples is None or not isinstance(examples, Iterable):
         return None if examples is None else whole_number("examples", examples, least=1), agents
     if not by_agent:
-        return _count(examples, "examples"), agents
-    sizes = {_count(own, f"examples[{agent}]") for agent, own in enumerate(examples)}
-    if len(sizes) != 1 or agents not in (None, len(examples)):
+        return len(as_examples(examples)), agents
+    own = examples_by_agent(examples)
+    sizes = set(map(len, own))
+    if len(sizes) != 1 or agents not in (None, len(own)):
         raise InputError(
-            f"examples has {len(examples)} lists of {sorted(sizes)} examples, but with by_agent=True one list per "
+            f"examples has {len(own)} lists of {sorted(sizes)} examples, but with by_agent=True one list per "
             "agent is needed, all of the same length",
             argument="examples",
         )
-    return sizes.pop(), len(examples)
-
-
-def _count(examples: Any, name: str) -> int:
-    if not hasattr(examples, "__len__") or not len(examples):
-        raise InputError(f"{name} is {examples!r:.80}, but at least 1 example is needed", argument="examples")
-    return len(examples)
+    return sizes.pop(), len(own)
 
 
 class Session:
@@ -287,6 +285,7 @@ def _arms(header: Header, path: str | PathLike[str], candidates: Any) -> ToldArm
         )
     if candidates is None:
         candidates = header.labels if header.candidates is None else logged_candidates(header.candidates, path)
+    candidates = as_candidates(candidates)
     same_value("the number of candidates", len(candidates), header.n, path)
     agents = None if header.iid else header.agents
     return ToldArms(

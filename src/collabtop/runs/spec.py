@@ -3,7 +3,7 @@
 import math
 import secrets
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -26,6 +26,9 @@ from collabtop.teams.processes import ProcessesTeam
 from collabtop.teams.ray.team import RayTeam
 from collabtop.teams.threads import ThreadsTeam
 from collabtop.validation import positive_number, real_number, whole_number, wrong_value
+
+TeamName = Literal["local", "threads", "processes", "ray"]
+"""The teams that a name is enough for."""
 
 DEFAULT_MAX_HORIZON = 10_000_000
 """The limit of a run with a confidence, if none is given: arms that tie are never separated."""
@@ -145,7 +148,7 @@ def make_spec(
     algorithm: str | Algorithm = "auto",
     options: dict[str, Any] | None = None,
     seed: int | None = None,
-    team: str | Team = "local",
+    team: TeamName | Team = "local",
     workers: int | None = None,
     rate: RateLimit | None = None,
     name: str | None = None,
@@ -318,7 +321,7 @@ def with_workers(arms: Arms, workers: int | None, rate: RateLimit | None) -> Arm
     return arms.with_calls(workers=workers, rates=rates)
 
 
-def make_team(team: str | Team, workers: int | None = None) -> Team:
+def make_team(team: TeamName | Team, workers: int | None = None) -> Team:
     """A team by its name. With workers, local agents run in threads, so that the workers can make pulls of all."""
     if isinstance(team, Team):
         return team

@@ -20,6 +20,9 @@ from collabtop.validation import whole_number, wrong_value
 
 _MOST_RUNS = 10**9
 
+StudyTeam = Literal["local", "ray"]
+"""Where the runs of a study are made."""
+
 Engine = Literal["messages", "batched", "auto"]
 """How the runs of a point are made: message by message, in batches, or the first ones so and the others so."""
 
@@ -153,7 +156,7 @@ class Study:
         *,
         jobs: int | None = None,
         progress: bool = False,
-        team: str = "local",
+        team: StudyTeam = "local",
         address: str | None = None,
     ) -> StudyTable:
         """Make all runs.
