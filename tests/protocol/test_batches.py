@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from collabtop.protocol.batches import Batches
+from collabtop.protocol.batches import ArmTotals, Batches
 
 
 def totals(batches, n):
@@ -35,3 +35,13 @@ def test_agents_in_different_threads_can_share_them():
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda _: batches.append((arms, np.array([2]), np.ones(50), np.ones(50))), range(4_000)))
     assert totals(batches, 50) == ([8_000] * 50, [4_000.0] * 50, [4_000.0] * 50)
+
+
+def test_squares_are_unknown_where_one_batch_has_none():
+    batches = [
+        (np.array([0]), np.array([2]), np.ones(1), None),
+        (np.array([1, 2]), np.array([2]), np.ones(2), np.full(2, 0.5)),
+        (np.array([2]), np.array([2]), np.ones(1), None),
+    ]
+    assert np.array_equal(ArmTotals(3, batches).squares, [np.nan, 0.5, np.nan], equal_nan=True)
+    assert ArmTotals(3, batches[:1]).squares is None

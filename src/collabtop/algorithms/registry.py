@@ -94,7 +94,7 @@ def make_algorithm(name: str, **options: Any) -> Algorithm:
         close = difflib.get_close_matches(name, _catalogue, n=1)
         hint = f" (did you mean {close[0]!r}?)" if close else ""
         raise UnknownAlgorithmError(f"algorithm is {name!r}{hint}, but one of these is needed: {', '.join(_catalogue)}")
-    allowed = algorithm_options(name)
+    allowed = algorithm_options(name) if options else {}
     for option in options:
         if option not in allowed:
             has = f"its options are {', '.join(allowed)}" if allowed else "it has no options"

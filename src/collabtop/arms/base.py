@@ -33,6 +33,11 @@ FailureMode = Literal["", "raise", "zero", "skip"]
 """What happens to a pull that fails for good; "" for arms whose pulls cannot fail."""
 
 
+PullTogether = Callable[[Ints, Ints, Sequence[int], Sequence[Draws]], Reals]
+"""Pulls for several agents: arms and times of all agents one after the other, where those of each agent end, and the
+draws of each agent; returns one sum per arm and agent."""
+
+
 class Drawn(NamedTuple):
     """What consecutive pulls of one arm gave."""
 
@@ -54,6 +59,11 @@ class Recorder:
 
     purse: Purse | None = None
     """What the run may spend, if it has a budget and all its agents are in this process."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether sums pass through it unseen and unchanged."""
+        return True
 
     def pull_sums(self, source: Arms, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Pull arms that return sums, or return the recorded sums."""
@@ -154,6 +164,11 @@ class Arms(ABC):
         arms find the number of each arm's next pull in `draws.next_pulls(arms)`. Arms that see single rewards set
         `draws.squares` to the sums of their squares, with which intervals are shorter where rewards vary little.
         """
+
+    @property
+    def pull_together(self) -> PullTogether | None:
+        """A faster way to make the pulls of several agents at once, with the same sums, if there is one."""
+        return None
 
     def pull_recorded(self, arms: Ints, times: Ints, draws: Draws, recorder: Recorder) -> Reals:
         """Pull like `pull`, but record the rewards in `recorder`; pulls that it already holds are not repeated."""

@@ -145,6 +145,7 @@ def agent_states(seed: int, block: int) -> NDArray[np.uint64]:
     return np.stack(state, axis=1).astype("<u4").view("<u8").astype(np.uint64)
 
 
+@lru_cache(maxsize=16)
 def _powers(start: int, factor: int, first: int, count: int) -> list[np.uint32]:
     return [np.uint32(start * pow(factor, first + i, 2**32) % 2**32) for i in range(count)]
 

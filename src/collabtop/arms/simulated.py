@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from collabtop.arms.base import Arms, Ints, Reals
+from collabtop.arms.base import Arms, Ints, PullTogether, Reals
 from collabtop.arms.draws import Draws
 from collabtop.errors import InputError
 from collabtop.problem import arm_values, as_means
@@ -84,6 +84,23 @@ class BernoulliArms(SimulatedArms):
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Draw each arm's number of successes."""
         return _successes(times, self.means[arms], draws)
+
+    @property
+    def pull_together(self) -> PullTogether | None:
+        """A loop over the agents, unless a subclass pulls in its own way."""
+        return self._pull_together if type(self).pull is BernoulliArms.pull else None
+
+    def _pull_together(self, arms: Ints, times: Ints, ends: Sequence[int], draws: Sequence[Draws]) -> Reals:
+        means, spans = self.means[arms], map(slice, [0, *ends[:-1]], ends)
+        agents = zip(spans, draws, strict=True)
+        if len(arms) > _FEW_ARMS * len(draws):
+            parts = [agent.bulk.binomial(times[span], means[span]) for span, agent in agents]
+            return np.concatenate(parts).astype(np.float64)
+        counts, chances = times.tolist(), means.tolist()
+        sums: list[int] = []
+        for span, agent in agents:
+            sums.extend(map(agent.bulk.binomial, counts[span], chances[span]))
+        return np.array(sums, np.float64)
 
 
 class HeterogeneousArms(SimulatedArms):

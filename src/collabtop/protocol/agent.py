@@ -25,7 +25,7 @@ from collabtop.protocol.ties import perturbed, random_order
 CheckDraw = Callable[[int, int, Ints, Ints], None]
 """Called before a draw with the agent, the number of its first pull, the arms and the times; may raise an error."""
 
-_FEW_ARMS = 16
+_FEW_ARMS = 32
 _NO_ARMS = np.empty(0, np.int64)
 _NO_REALS = np.empty(0)
 _NO_FLAGS = np.empty(0, np.bool_)
@@ -37,6 +37,11 @@ def all_arms(n: int) -> Ints:
     arms = np.arange(n)
     arms.setflags(write=False)
     return arms
+
+
+def _total(times: Ints) -> int:
+    # For the few arms of a late round, summing in Python is faster than in NumPy.
+    return sum(times.tolist()) if len(times) < _FEW_ARMS else int(np.add.reduce(times))
 
 
 class Agent:
@@ -81,7 +86,7 @@ class Agent:
         self._own_limit = arms.pull_limit_of(number)
         if self._own_limit is not None:
             self._own_pulls, self._own_sums = np.zeros(arms.n, np.int64), np.zeros(arms.n)
-        self._squares = _NO_REALS  # of the last draw, one sum per arm
+        self._squares: Reals | None = None  # of the last draw, one sum per arm, if known
         self._sends_squares = False
         self._extensions: dict[type[AgentExtension], AgentExtension] = {}
 
@@ -99,6 +104,29 @@ class Agent:
         if answer is None:
             raise ProtocolError(f"request {request.number} to agent {self.number} contains no question")
         self._last = Reply(self.number, request.number, self._draws.pulls_made - pulls_before, answer)
+        return self._last
+
+    # -- what a crew uses, whose agents pull together
+
+    def only_pulls(self, request: Request) -> bool:
+        """Whether this is a new request only for pulls, which is answered with their means."""
+        asks_means = type(request.messages[0]) is msg.Pull and not self._sends_squares and len(request.messages) == 1
+        return asks_means and (self._last is None or self._last.number < request.number)
+
+    def begin_pulls(self, count: int) -> Draws:
+        """The agent's source of randomness, for `count` pulls."""
+        draws = self._draws
+        if draws.pulls_made + count > self._most_pulls:
+            raise ProtocolError(f"agent {self.number} was asked to pull past the horizon")
+        if draws.is_halted:
+            raise AgentHalted
+        draws.squares = None
+        return draws
+
+    def end_pulls(self, request: Request, count: int, answer: Message) -> Reply:
+        """Reply to a request with an answer for which `count` pulls were made."""
+        self._draws.pulls_made += count
+        self._last = Reply(self.number, request.number, count, answer)
         return self._last
 
     # -- what an extension uses (`AgentAccess`)
@@ -144,12 +172,12 @@ class Agent:
             self._draws.starts = np.broadcast_to(np.asarray(starts), arms.shape)
         return self._draw_all(arms, times)
 
-    def _draw_parts(self, arms: Ints, parts: Sequence[tuple[int, Ints | int]]) -> list[tuple[Reals, Reals]]:
+    def _draw_parts(self, arms: Ints, parts: Sequence[tuple[int, Ints | int]]) -> list[tuple[Reals, Reals | None]]:
         """Pull the arms for each part (times, and numbers of the first pulls), and return its sums and squares.
 
         If rewards are missing, those of all parts are requested, since none depends on another.
         """
-        drawn: list[tuple[Reals, Reals]] = []
+        drawn: list[tuple[Reals, Reals | None]] = []
         for times, starts in parts:
             with suppress(RewardsMissing):
                 sums = self._draw(arms, np.array([times]), starts)
@@ -165,32 +193,27 @@ class Agent:
         self._own_pulls[arms] += made
         if left.any():
             new[left] = self._draw_all(arms[left], made[left])
-            squares[left] = self._squares
+            squares[left] = np.nan if self._squares is None else self._squares
         self._own_sums[arms] += new
         exact_means: Reals = self._own_sums[arms] / self._own_pulls[arms]
         self._squares = squares + (times - made) * exact_means**2
         return new + (times - made) * exact_means
 
     def _draw_all(self, arms: Ints, times: Ints) -> Reals:
-        # For the few arms of a late round, summing in Python is faster than in NumPy.
-        total = sum(times.tolist()) if len(times) < _FEW_ARMS else int(np.add.reduce(times))
-        count = total * len(arms) if len(times) == 1 else total
-        if self._draws.pulls_made + count > self._most_pulls:
-            raise ProtocolError(f"agent {self.number} was asked to pull past the horizon")
-        if self._draws.is_halted:
-            raise AgentHalted
+        count = _total(times) * (len(arms) if len(times) == 1 else 1)
+        draws = self.begin_pulls(count)
         if self._check_draw is not None:
-            self._check_draw(self.number, self._draws.pulls_made, arms, times)
-        self._draws.squares = None
+            self._check_draw(self.number, draws.pulls_made, arms, times)
         try:
-            sums = self._arms.pull_recorded(arms, times, self._draws, self._recorder)
+            sums = self._arms.pull_recorded(arms, times, draws, self._recorder)
         except RewardsMissing:  # pulls that do not depend on these rewards are requested as well
-            self._draws.pulls_made += count
+            draws.pulls_made += count
             raise
-        self._draws.pulls_made += count
-        squares = np.full(len(sums), np.nan) if self._draws.squares is None else self._draws.squares
+        draws.pulls_made += count
+        squares = draws.squares
         if self._mirrored:
-            squares = squares_of_opposite(squares, sums, times, bounded=self._problem.bounded)
+            if squares is not None:
+                squares = squares_of_opposite(squares, sums, times, bounded=self._problem.bounded)
             sums = opposite(sums, times, bounded=self._problem.bounded)
         self._squares = squares
         self.batches.append((arms, times, sums, squares))
@@ -199,7 +222,7 @@ class Agent:
     def _pull(self, message: msg.Pull) -> msg.Means | msg.Moments:
         arms = all_arms(self._problem.n) if message.arms is None else message.arms
         times, starts = message.times, 0 if message.starts is None else message.starts
-        if 0 in times.tolist() if len(times) < _FEW_ARMS else np.count_nonzero(times) < len(times):
+        if np.count_nonzero(times) < len(times):
             pulled = np.broadcast_to(times > 0, arms.shape)
             starts = np.broadcast_to(np.asarray(starts), arms.shape)[pulled]
             arms, times = arms[pulled], times[times > 0]
@@ -208,8 +231,9 @@ class Agent:
         means = self._draw(arms, times, starts) / times
         if not self._sends_squares:
             return msg.Means(means)
+        if self._squares is None:  # of rewards seen only as sums, an upper bound
+            return msg.Moments(means, np.clip(means, means**2, means))
         squares = self._squares / times
-        # Of rewards seen only as sums, an upper bound.
         return msg.Moments(means, np.clip(np.where(np.isnan(squares), means, squares), means**2, means))
 
     def _send_squares(self, message: msg.SendSquares) -> None:
@@ -245,7 +269,8 @@ class Agent:
         (sums, squares), *second = self._draw_parts(self._open, parts)
         for second_sums, second_squares in second:
             self._gauge.add(sums, times - half, second_sums, half)
-            sums, squares = sums + second_sums, squares + second_squares
+            sums = sums + second_sums
+            squares = None if squares is None or second_squares is None else squares + second_squares
         answer = coarse_means(sums, times, self._gauge.noise, message.coarseness, self._draws.bulk)
         return with_squares(answer, sums, squares, times) if self._sends_squares else answer
 

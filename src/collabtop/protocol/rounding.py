@@ -74,10 +74,10 @@ def coarse_means(
     return CoarseMeans(steps, True, Packed.of(_rounded(means, steps, rng), steps), None)
 
 
-def with_squares(answer: CoarseMeans, sums: Reals, squares: Reals, times: int) -> CoarseMeans:
+def with_squares(answer: CoarseMeans, sums: Reals, squares: Reals | None, times: int) -> CoarseMeans:
     """Add mean squares to an answer with means: as whole numbers if both are whole numbers, otherwise both exactly.
 
-    Squares that are unknown (NaN) are those of 0/1 rewards, which are the largest possible.
+    Squares that are unknown (NaN, or None: all) are those of 0/1 rewards, which are the largest possible.
 
     >>> answer = CoarseMeans(20, False, Packed.of(np.array([7, 12]), 20), None)
     >>> with_squares(answer, np.array([7.0, 12.0]), np.array([7.0, 12.0]), 20).squares()
@@ -85,7 +85,8 @@ def with_squares(answer: CoarseMeans, sums: Reals, squares: Reals, times: int) -
     >>> with_squares(answer, np.array([7.0, 12.0]), np.array([3.5, 12.0]), 20).means()
     array([0.35, 0.6 ])
     """
-    squares = np.clip(np.where(np.isnan(squares), sums, squares), sums**2 / times, sums)
+    known = sums if squares is None else np.where(np.isnan(squares), sums, squares)
+    squares = np.clip(known, sums**2 / times, sums)
     counted = answer.packed is not None and not answer.arcsine
     if counted and bool((np.floor(squares) == squares).all()):
         return msgspec.structs.replace(answer, packed_squares=Packed.of(squares.astype(np.int64), times))

@@ -26,6 +26,7 @@ import math
 import struct
 import zlib
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
 import msgspec
@@ -159,7 +160,10 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
     @property
     def unit(self) -> Unit:
         """The unit of the user's rewards."""
-        return Unit(self.direction, self.bounds)
+        return _unit(self.direction, self.bounds)
+
+
+_unit = lru_cache(maxsize=16)(Unit)
 
 
 def _pack_ints(numbers: Ints) -> bytes:

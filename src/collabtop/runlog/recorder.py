@@ -109,6 +109,12 @@ class RewardRecorder(Recorder):
             return self._counter.totals().plus(self._earlier_totals)
 
     @property
+    def is_idle(self) -> bool:
+        """Whether sums pass through it unseen and unchanged."""
+        seen = self._sink is not None or self._on_event is not None or self.tally is not None
+        return not (seen or self._sums or self.pool is not None)
+
+    @property
     def is_logged(self) -> bool:
         """Whether rewards are written to a log."""
         return self._sink is not None
@@ -296,7 +302,7 @@ class RewardRecorder(Recorder):
         return sums
 
     def _pull_sums(self, source: Arms, arms: Ints, times: Ints, draws: Draws) -> Reals:
-        if self._sink is None and self._on_event is None and self.tally is None and not self._sums:
+        if self.is_idle:
             return source.pull(arms, times, draws)
         logged = self._sums.get((draws.agent, draws.pulls_made))
         if not self._is_paid_for(arms, times):

@@ -146,9 +146,10 @@ class Execution:
             log.append(Finished(result.top_indices))
         if self._is_last(result):
             self._result = result
-            ended = RunEnded(tuple(result.top_indices), result.time, result.pulls, result.words, result.complete)
             assert self._current is not None
-            self._current.recorder.publish(ended)
+            if self._current.recorder.is_watched:
+                top = tuple(result.top_indices)
+                self._current.recorder.publish(RunEnded(top, result.time, result.pulls, result.words, result.complete))
 
     def _is_last(self, result: Result) -> bool:
         """Whether no leg follows: unless the horizon is doubled, and the last leg made new pulls."""

@@ -20,7 +20,7 @@ from collabtop.arms.tables import Library
 from collabtop.arms.unit import Unit
 from collabtop.coordination.coordinator import Outcome
 from collabtop.problem import Problem, opposite, squares_of_opposite
-from collabtop.protocol.batches import Batch
+from collabtop.protocol.batches import ArmTotals, Batch
 from collabtop.runlog.format import Header
 from collabtop.runlog.tally import Tally
 from collabtop.runlog.totals import Totals
@@ -496,12 +496,12 @@ def observed_of(batches: Sequence[Batch] | None, problem: Problem, unit: Unit) -
     """Add up the batches of pulls that the agents made."""
     if batches is None:
         return None
-    pulls, sums, squares = np.zeros(problem.n, np.int64), np.zeros(problem.n), np.zeros(problem.n)
-    mirrored, bounded = problem.mirrored, problem.bounded
-    for arms, times, got, got_squares in batches:
-        pulls[arms] += times
-        sums[arms] += opposite(got, times, bounded=bounded) if mirrored else got
-        squares[arms] += squares_of_opposite(got_squares, got, times, bounded=bounded) if mirrored else got_squares
+    totals = ArmTotals(problem.n, batches)
+    pulls, sums = totals.pulls, totals.sums
+    squares = np.where(pulls > 0, np.nan, 0.0) if totals.squares is None else totals.squares
+    if problem.mirrored:
+        squares = squares_of_opposite(squares, sums, pulls, bounded=problem.bounded)
+        sums = opposite(sums, pulls, bounded=problem.bounded)
     return observed_from(pulls, sums, squares, unit)
 
 

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from collabtop.arms import Arms
 from collabtop.coordination.team import Team
-from collabtop.protocol.agent import Agent
-from collabtop.protocol.batches import Batch, Batches
+from collabtop.protocol.batches import Batch
+from collabtop.protocol.crew import Crew
 from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.setup import Setup
 from collabtop.runlog.recorder import RewardRecorder
@@ -25,12 +25,12 @@ class LocalTeam(Team):
 
     def open(self, arms: Arms, setup: Setup, recorder: RewardRecorder) -> None:
         """Create the agents."""
-        agents, self._batches = range(setup.problem.agents), Batches(setup.problem.n)
-        self._members = [Agent(number, arms, setup, recorder, batches=self._batches) for number in agents]
+        self._crew = Crew(arms, setup, recorder)
+        self._members = self._crew.members
 
     def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
         """Let each agent answer in turn."""
-        return [self._members[request.agent].answer(request) for request in requests]
+        return self._crew.answer(requests)
 
     def halt(self) -> None:
         """Let the agents stop after the current pull."""
@@ -39,4 +39,4 @@ class LocalTeam(Team):
 
     def observed(self) -> Sequence[Batch]:
         """All batches of pulls."""
-        return list(self._batches)
+        return list(self._crew.batches)

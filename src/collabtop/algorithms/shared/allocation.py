@@ -233,6 +233,11 @@ def pull_balanced(coordinator: Coordinator, live: Ints, pulls: int, *, all_live:
         return sums, 0
     share_by_agent, questions = _balanced_questions(coordinator, live, pulls, all_live=all_live)
     answers = coordinator.ask_present(questions, Means)
+    if len(answers) == len(questions) and len(live) <= _CACHED_ARMS:
+        means = np.concatenate([answer.means for answer in answers.values()])
+        positions, all_times = balanced_pulls(len(live), pulls, len(coordinator.present))
+        sums = np.bincount(positions, means * all_times).astype(np.float64)
+        return sums, pulls
     for agent, (first, times) in share_by_agent.items():
         span = slice(first, first + len(times))
         if agent in answers:
@@ -297,6 +302,18 @@ def balanced_shares(arms: int, pulls: int, agents: int) -> list[tuple[int, Ints]
     """
     shares = [balanced_share(arms, pulls, agents, agent) for agent in range(agents)]
     return [(first, times) for first, times in shares if len(times)]
+
+
+@lru_cache(maxsize=256)
+def balanced_pulls(arms: int, pulls: int, agents: int) -> tuple[Ints, Ints]:
+    """The arms and times of the `balanced_shares` of all agents, one after the other.
+
+    >>> balanced_pulls(arms=3, pulls=5, agents=2)
+    (array([0, 1, 1, 2]), array([5, 3, 2, 5]))
+    """
+    shares = balanced_shares(arms, pulls, agents)
+    spans = [np.arange(first, first + len(times)) for first, times in shares]
+    return np.concatenate(spans), np.concatenate([times for _, times in shares])
 
 
 def balanced_share(arms: int, pulls: int, agents: int, agent: int) -> tuple[int, Ints]:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
+from itertools import chain
 from typing import TypeVar
 
 import msgspec
@@ -13,6 +14,7 @@ import numpy as np
 from collabtop._version import __version__
 from collabtop.arms import Arms
 from collabtop.protocol.agent import Agent
+from collabtop.protocol.batches import ArmTotals
 from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.setup import Setup
 from collabtop.runlog.format import Rewards, Sums
@@ -125,12 +127,10 @@ class AgentHost:
 
     def totals(self) -> tuple[bytes, bytes]:
         """Pulls of each arm over all agents of this host; and the sums, then the sums of squares."""
-        pulls, sums = np.zeros(self._setup.problem.n, np.int64), np.zeros((2, self._setup.problem.n))
-        for agent in sorted(self._members):
-            for arms, times, *batch_sums in self._members[agent][1].batches:
-                pulls[arms] += times
-                sums[:, arms] += batch_sums
-        return pulls.astype("<i8").tobytes(), sums.astype("<f8").tobytes()
+        batches = chain.from_iterable(self._members[agent][1].batches for agent in sorted(self._members))
+        totals = ArmTotals(self._setup.problem.n, batches)
+        squares = np.full_like(totals.sums, np.nan) if totals.squares is None else totals.squares
+        return totals.pulls.astype("<i8").tobytes(), np.stack((totals.sums, squares)).astype("<f8").tobytes()
 
     def close(self) -> None:
         """Stop the agents, and release threads and the resources of the arms."""
