@@ -169,8 +169,8 @@ class FiniteEvidence:
         self._columns = np.zeros((5, n))
         self._sums, self._pulls = np.zeros(n), np.zeros(n)
 
-    def add(self, arms: NDArray[np.int64], pulls: int, sums: Reals, squares: Reals) -> None:
-        """Add a batch of pulls of each of these arms."""
+    def add(self, arms: NDArray[np.int64], pulls: int | Reals, sums: Reals, squares: Reals) -> None:
+        """Add a batch of pulls of each of these arms: so many each, or as many as there are in a column."""
         unused = math.inf if self._population is None else self._population - self._pulls[arms]
         factor = 1.0 if self._population is None else self._population / unused  # C is factor mu - used
         used = self._sums[arms] / unused

@@ -20,7 +20,7 @@ from collabtop.runs.evidence import Comparisons
 from collabtop.runs.identification import _prepare
 from collabtop.runs.warnings import border
 from collabtop.testing import ConstantArms, check_run
-from collabtop.watch.intervals import seen_intervals
+from collabtop.watch.intervals import SeenIntervals
 from tests.laws.test_every_algorithm import EVERY
 from tests.support.accepted import accepts
 
@@ -200,7 +200,7 @@ def test_a_tally_weights_the_agents_that_have_rewards():
 def test_the_page_shows_the_intervals_of_weighted_means(tmp_path):
     ct.identify(by_site(WEIGHTS), 1, horizon=3, seed=1, checkpoint=tmp_path / "run.ctlog", algorithm="uniform")
     state = LogState(read_log(tmp_path / "run.ctlog"))
-    low, high = seen_intervals(state, state.header)
+    low, high = SeenIntervals().ends(state.tally, None, state.header)
     exact = pytest.approx(arm_values(TABLE, WEIGHTS))
     assert state.means == exact
     assert low == exact  # all examples were used

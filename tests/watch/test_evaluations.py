@@ -227,18 +227,23 @@ def test_search_and_sort_answer_within_a_tenth_of_a_second(desktop, served):
           const search = document.getElementById("search"), times = {search: [], sort: []};
           const measure = async (name, act) => {
             const began = performance.now(); act();
+            document.body.getBoundingClientRect();  // with the layout of the new rows
             times[name].push(performance.now() - began);
             await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
           };
-          for (const text of ["step", "prompt 99", "careful with", ""])
-            await measure("search", () => { search.value = text; search.dispatchEvent(new Event("input")); });
-          for (const key of ["label", "mean", "pulls", "place"])
-            await measure("sort", () => document.querySelector(`[data-key=${key}] button`).click());
+          for (let round = 0; round < 3; round += 1) {
+            for (const text of ["step", "prompt 99", "careful with", ""])
+              await measure("search", () => { search.value = text; search.dispatchEvent(new Event("input")); });
+            for (const key of ["label", "mean", "interval", "pulls", "verdict", "place"])
+              await measure("sort", () => document.querySelector(`[data-key=${key}] button`).click());
+          }
           return times;
         }"""
     )
-    assert np.median(times["search"]) < 100
-    assert np.median(times["sort"]) < 100
+    for name, actions in (("search", 4), ("sort", 6)):
+        assert np.median(np.reshape(times[name], (3, actions)), axis=0).max() < 100, (
+            name
+        )  # each of them, not on average
     assert tab.locator("#candidate-table tbody tr").count() < 60
     expect(tab.locator("#shown-hint")).to_have_text("10,000 candidates")
 
@@ -378,17 +383,6 @@ def test_rejected_points_stand_out_from_the_background(desktop, served, scheme):
     for mark in marks:
         assert ratio(*("#" + bytes(colour).hex() for colour in (mark, card))) >= 3
     tab.emulate_media(color_scheme="light")
-
-
-def contrast(one, other):
-    def luminance(colour):
-        linear = [
-            v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in (value / 255 for value in colour)
-        ]
-        return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
-
-    dark, light = sorted(map(luminance, (one, other)))
-    return (light + 0.05) / (dark + 0.05)
 
 
 def test_numbers_and_dates_are_those_of_the_readers_locale(browser, served):

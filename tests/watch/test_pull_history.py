@@ -13,6 +13,7 @@ import pytest
 import collabtop as ct
 from collabtop.watch import pull_history, watched_runs
 from collabtop.watch.pull_history import PullHistory, candidate_view, comparison_view
+from collabtop.watch.views import view
 from collabtop.watch.watched_runs import WatchedRun
 from tests.support import malformed_logs as malformed
 from tests.support.page_requests import get_json
@@ -93,6 +94,61 @@ def test_candidates_of_independent_draws_are_not_paired(tmp_path):
     assert (view["paired"], view["common"], view["difference"]) == (False, 0, None)
 
 
+def noisy(candidate, rng):
+    if rng.random() < 0.2:
+        raise ValueError("no answer")
+    return rng.random() < candidate / CANDIDATES
+
+
+def normal(candidate, rng):
+    return 10 * candidate + rng.normal()
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "examples": {},
+    "sums": {"arms": ct.BernoulliArms(np.linspace(0.1, 0.9, CANDIDATES))},
+    "failures as zero": {"pull": noisy, "policy": ct.PullPolicy(retries=0, failures="zero")},
+    "no bounds": {"pull": normal, "bounds": None},
+    "minimize": {"pull": lambda candidate, rng: 300 * rng.random(), "bounds": (0, 500), "direction": "minimize"},
+    "agents of their own": {"arms": ct.HeterogeneousArms(np.random.default_rng(1).random((CANDIDATES, 2)))},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("m", [2, 7])
+def test_the_estimate_over_time_ends_with_the_numbers_of_the_result(tmp_path, kind, m):
+    path, options = tmp_path / "run.ctlog", dict(KINDS[kind])
+    examples = ct.DatasetArms(list(range(CANDIDATES)), list(range(QUESTIONS)), lambda arm, example: TABLE[arm, example])
+    arms = options.pop("arms", list(range(CANDIDATES)) if "pull" in options else examples)
+    algorithm = "collab-top-noniid" if kind == "agents of their own" else "kzz"
+    result = ct.identify(
+        arms, m, agents=2, horizon=240, seed=3, algorithm=algorithm, checkpoint=path, progress=False, **options
+    )
+    run = WatchedRun(path, "run")
+    run.update(replay=True)
+    shown = view(run)["arms"]
+    compared = 0
+    for arm, estimate in enumerate(result.estimates):
+        if estimate.pulls != result.observed.pulls[arm]:
+            continue  # an agent kept some of its rewards to itself
+        compared += 1
+        pulls, *numbers, _ = candidate_view(read(path, arm), 0)["points"][-1]
+        assert pulls == estimate.pulls
+        assert numbers == pytest.approx([estimate.mean, *(ends[arm] for ends in result.intervals)], rel=1e-6, abs=1e-8)
+        assert [shown[name][arm] for name in ("seen_mean", "seen_low", "seen_high")] == pytest.approx(
+            numbers, rel=1e-6, abs=1e-8
+        )
+    assert compared > CANDIDATES // 2
+
+
+def test_an_estimate_over_time_becomes_exact_with_the_last_example(tmp_path):
+    scored(tmp_path / "run.ctlog", algorithm="uniform")
+    points = candidate_view(read(tmp_path / "run.ctlog", 0), 0)["points"]
+    assert points[-1][:4] == pytest.approx([QUESTIONS, *[TABLE[0].mean()] * 3])
+    widths = [high - low for _, _, low, high, _ in points]
+    assert all(later <= earlier + 1e-9 for earlier, later in itertools.pairwise(widths))
+
+
 def test_sums_of_rewards_are_counted_without_single_pulls(tmp_path):
     path = tmp_path / "run.ctlog"
     result = ct.identify(ct.BernoulliArms([0.2, 0.8]), 1, agents=2, horizon=400, seed=1, checkpoint=path)
@@ -160,7 +216,8 @@ def test_rewards_are_in_the_unit_of_the_user(tmp_path):
     view = candidate_view(read(path, 0), 0)
     assert {row["reward"] for row in view["rows"]} == {100}
     _, mean, low, high, _ = view["points"][-1]
-    assert low < mean == 100 < high
+    assert low < mean < high
+    assert mean == pytest.approx(100)
     difference = comparison_view(read(path, 0), read(path, 1))["difference"]
     assert difference == pytest.approx([-100, -250, 50])  # ten equal differences: 3 / 10 of the range to each side
 

@@ -66,6 +66,32 @@ def test_a_run_that_is_resumed_while_it_is_watched_is_shown_to_its_end(tab, serv
 
 
 @pytest.mark.slow
+def test_a_run_that_is_extended_while_it_is_watched_is_shown_to_its_new_end(tab, serve, tmp_path):
+    path = tmp_path / "run.ctlog"
+    arguments: dict[str, Any] = {"agents": 2, "horizon": 200, "seed": 1, "algorithm": "kzz", "checkpoint": path}
+    ct.identify(list(range(10)), 2, pull=score, name="<b>\u202e", **arguments)
+    tab.goto(serve(path) + "runs/run.ctlog")
+    expect(tab.locator("#status")).to_have_text("finished")
+    expect(tab.locator("#what")).to_contain_text("horizon 200")
+    result = ct.extend(path, pull=score, horizon=600)
+    expect(tab.locator("#what")).to_contain_text("horizon 600")
+    expect(tab.locator("#status")).to_have_text("finished")
+    expect(tab.locator("#pulls")).to_have_text(f"{result.observed.pulls.sum():,}")
+    expect(tab.locator("#notice")).to_be_hidden()
+    expect(tab.locator("#name")).to_have_text("<b>\\u202e")
+    rows = [row.split("\t") for row in tab.locator("#answer-table tbody tr").all_inner_texts()]
+    best = [result.estimates[arm] for arm in result.top_indices]
+    assert [row[1].strip() for row in rows] == result.top
+    assert [row[2].strip() for row in rows] == [f"{estimate.mean:.4f}" for estimate in best]
+    assert [row[4].strip() for row in rows] == [f"{estimate.pulls:,}" for estimate in best]
+    tab.locator("#answer-table .label-button").first.click()
+    expect(tab.locator("#candidate-pulls tbody tr").first).to_be_visible()
+    tab.keyboard.press("Escape")
+    tab.goto(tab.url + "#communication")
+    expect(tab.locator("#words")).to_have_text(f"{result.words:,}")
+
+
+@pytest.mark.slow
 def test_a_run_that_failed_is_shown_as_stopped_with_its_failures(tab, serve, tmp_path):
     calls = iter(range(10_000))
 

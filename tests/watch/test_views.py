@@ -6,13 +6,15 @@ import json
 from typing import Any
 
 import msgspec
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import collabtop as ct
 from collabtop.runlog.file import RunLog, read_log
 from collabtop.watch.downloads import as_csv, as_json
-from collabtop.watch.views import changes, summary, view
+from collabtop.watch.views import changes, merged, summary, view
 from collabtop.watch.watched_runs import Runs, WatchedRun
 from tests.support.page_state import apply
 
@@ -99,6 +101,93 @@ def test_downloads_of_an_unfinished_run_contain_the_table_so_far(tmp_path):
     assert content["complete"] is False
     assert content == json.loads(ct.peek(path).to_json())
     assert len(as_csv(run).splitlines()) == 5
+
+
+def score(candidate, rng):
+    return rng.random() < candidate / 12
+
+
+def updated(run: WatchedRun) -> dict[str, Any]:
+    run._last_read = 0.0
+    run.update(replay=True)
+    return view(run)
+
+
+@pytest.mark.parametrize("algorithm", ["kzz", "frugal-top", "uniform"])
+def test_an_extended_run_is_shown_with_its_last_leg(tmp_path, algorithm):
+    path = tmp_path / "run.ctlog"
+    short = ct.identify(
+        list(range(10)), 2, pull=score, agents=2, horizon=200, seed=1, algorithm=algorithm, checkpoint=path
+    )
+    run = WatchedRun(path, "run")
+    before = updated(run)
+    page = apply(None, changes(None, before))
+    assert page["answer"]["top"] == short.top_indices
+    longer = ct.extend(path, pull=score, horizon=600)
+    after = updated(run)
+    page = apply(page, changes(before, after))
+    assert page == after
+    assert page["progress"]["error"] is None
+    assert page["head"]["horizon"] == 600
+    assert (page["status"]["status"], page["answer"]["top"]) == ("finished", longer.top_indices)
+    assert page["progress"]["pulls"] == longer.observed.pulls.sum() <= page["progress"]["max_pulls"]
+    assert page["rounds"]["words"] == [counted.words for counted in longer.rounds]
+    assert page["arms"]["pulls"] == [estimate.pulls or 0 for estimate in longer.estimates]
+    expected = json.loads(longer.to_json())
+    assert json.loads(as_json(run)) == expected | {"reuse": None}  # the log does not tell what was used of it
+    fresh = updated(WatchedRun(path, "run"))
+    assert {name: fresh[name] for name in ("answer", "arms", "rounds")} == {
+        name: page[name] for name in ("answer", "arms", "rounds")
+    }
+
+
+def test_an_extension_that_was_stopped_is_shown_as_stopped(tmp_path):
+    path = tmp_path / "run.ctlog"
+    arguments: dict[str, Any] = {"pull": score, "agents": 2, "horizon": 200, "seed": 1, "algorithm": "kzz"}
+    ct.identify(list(range(10)), 2, checkpoint=path, **arguments)
+    before = path.stat().st_size
+    ct.extend(path, pull=score, horizon=600)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: (before + len(whole)) // 2])
+    run = WatchedRun(path, "run")
+    page = updated(run)
+    assert page["status"] == {"status": "stopped", "error": None}
+    assert page["progress"]["error"] is None
+    assert page["answer"]["complete"] is False
+    assert page["answer"]["top"] == ct.peek(path).top_indices
+
+
+@given(data=st.data())
+def test_intervals_are_those_of_the_result_however_often_they_were_shown(tmp_path_factory, data):
+    path, part = (tmp_path_factory.mktemp("log") / name for name in ("whole.ctlog", "part.ctlog"))
+    dataset = ct.DatasetArms(list(range(8)), list(range(30)), lambda arm, example: (arm * example % 7) / 6)
+    arms = data.draw(st.sampled_from([dataset, ct.BernoulliArms(np.linspace(0.1, 0.9, 8))]))
+    algorithm = data.draw(st.sampled_from(["kzz", "uniform", "frugal-top"]))
+    result = ct.identify(arms, 2, agents=1, horizon=120, seed=1, algorithm=algorithm, checkpoint=path)
+    records = read_log(path)
+    cuts = sorted(data.draw(st.lists(st.integers(1, len(records)), max_size=4)))
+    run, log = WatchedRun(part, "part"), RunLog(part)
+    for start, stop in zip([0, *cuts], [*cuts, len(records)], strict=True):
+        for record in records[start:stop]:
+            log.append(record)
+        shown = updated(run)
+    log.close()
+    for name, ends in zip(("low", "high"), result.intervals, strict=True):
+        assert [np.nan if end is None else end for end in shown["arms"][name]] == pytest.approx(ends, nan_ok=True)
+    assert shown["arms"] == updated(WatchedRun(path, "whole"))["arms"]
+
+
+def test_a_brief_view_leaves_out_candidates_and_answer_until_a_long_log_is_read(tmp_path):
+    path = tmp_path / "a.ctlog"
+    ct.identify(ct.BernoulliArms([0.9, 0.1, 0.5]), 1, agents=2, horizon=90, seed=1, checkpoint=path)
+    run = WatchedRun(path, "a")
+    run.update(replay=True)
+    brief, whole = view(run, brief=True), view(run)
+    assert whole.keys() - brief.keys() == {"arms", "answer"}
+    page = apply(None, changes(None, brief))
+    assert apply(page, changes(brief, whole)) == whole
+    assert merged(brief, whole) == whole
+    assert merged(whole, brief) == whole
 
 
 def test_downloads_of_a_log_without_a_run_are_empty(tmp_path):

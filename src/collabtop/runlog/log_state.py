@@ -192,6 +192,8 @@ class LogState:
     @property
     def agent_pulls(self) -> Ints:
         """Pulls of each agent: those whose rewards are in the log, or those that it reported with its replies."""
+        if self.header is not None and self.header.extensions:
+            return self.tally.agent_pulls  # replies report earlier pulls as well, of any agent
         return np.maximum(self.tally.agent_pulls, self._reported_pulls)
 
     @property

@@ -81,7 +81,11 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 def intervals(
-    columns: Columns, problem: Problem, seen: Seen | None = None, failed: Ints | None = None
+    columns: Columns,
+    problem: Problem,
+    seen: Seen | None = None,
+    failed: Ints | None = None,
+    arms: Ints | None = None,
 ) -> tuple[Reals, Reals]:
     """The 95% intervals of all means, NaN where they are unknown.
 
@@ -90,9 +94,10 @@ def intervals(
         problem: the problem, which tells how many distinct rewards there are.
         seen: what the agents saw, if the team shows it.
         failed: pulls of each arm that failed: they gave no reward, so they do not make an interval shorter.
+        arms: compute only the intervals of these, and leave the others NaN.
     """
     low, high = np.full(len(columns.pulls), np.nan), np.full(len(columns.pulls), np.nan)
-    arms = np.flatnonzero(columns.pulls > 0)
+    arms = np.flatnonzero(columns.pulls > 0) if arms is None else arms[columns.pulls[arms] > 0]
     if len(arms):
         ends = _intervals(arms, columns, problem, seen, failed)
         # Teams and logs add up the same squares in a different order, with different last digits.

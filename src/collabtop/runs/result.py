@@ -248,16 +248,20 @@ class Result:
 
         Each contains its mean with probability .95, whatever decided how often the arm was pulled (docs: Intervals).
         """
+        return self._intervals_of(None)
+
+    def _intervals_of(self, arms: Ints | None) -> tuple[Reals, Reals]:
         failed = np.zeros(self.n, np.int64)
         for arm in range(self.n) if self.failures else ():
             failed[arm] = self.failures.get(self.labels[arm] if self.labels else str(arm), 0)
-        return shown_ends(intervals(self.estimates.columns, self._problem, self._seen, failed), self.unit)
+        return shown_ends(intervals(self.estimates.columns, self._problem, self._seen, failed, arms), self.unit)
 
     @cached_property
     def standings(self) -> list[Standing]:
         """The accepted candidates, best first: places, intervals, pulls, and which were accepted on thin evidence."""
         comparisons, confident = Comparisons(self.estimates, self._problem, self._seen), self.sure is not None
-        return standings(self.estimates, self.top_indices, *self.intervals, comparisons, confident=confident)
+        ends = self._intervals_of(np.array(self.top_indices, np.int64))
+        return standings(self.estimates, self.top_indices, *ends, comparisons, confident=confident)
 
     def _suspects_warning(self) -> str:
         numbers = ", ".join(map(str, self.suspects))

@@ -14,11 +14,13 @@ from numpy.typing import ArrayLike
 
 from collabtop.arms.draws import ALL_AGENTS, example_order
 from collabtop.arms.unit import DEFAULT_UNIT, Unit
+from collabtop.intervals import Evidence
 from collabtop.runlog.format import Exchange, FailedAttempt, Header, Record, Rewards, Sums, Timestamp
-from collabtop.runs.evidence import shown_ends
+from collabtop.runlog.tally import Tally
+from collabtop.runs.evidence import Seen, shown_ends
 from collabtop.runs.result import printable
 from collabtop.stats import Z_95
-from collabtop.watch.intervals import reward_intervals
+from collabtop.watch.intervals import RewardEvidence, reward_intervals
 from collabtop.watch.log_follower import LogFollower
 from collabtop.watch.thinning import ThinnedSeries
 
@@ -70,13 +72,14 @@ class PullHistory:
         """The latest pulls whose rewards the log holds one by one."""
         self._noted: deque[Pull] = deque()
         self.pulls_by_agent: Counter[int] = Counter()
-        self.failed = self.attempts_failed = self.retries = 0
+        self.attempts_failed = self.retries = 0
         self.last_error: str | None = None
         self.spent: float | None = None
         """What its pulls were charged, if they reported it."""
         self.points = ThinnedSeries()
-        """Pulls that gave a reward, their mean, that of their squares, all pulls and the time, after some records."""
-        self._total, self._squares, self._at = 0.0, 0.0, math.nan
+        """The time and the numbers behind an interval, after some records."""
+        self._tally = Tally(1, 0)
+        self._at = math.nan
         self._unnumbered: dict[int, list[Pull]] = {}
         self._next_replicate: Counter[int] = Counter()
 
@@ -99,6 +102,8 @@ class PullHistory:
         match record:
             case Header():
                 self.header = record
+                self._tally = Tally(1, record.agents, iid=record.iid, weights=record.weights)
+                self._evidence = RewardEvidence(self._tally, record)
             case Timestamp():
                 self._at = record.at
             case Rewards():
@@ -109,6 +114,7 @@ class PullHistory:
                 self._add_sums(record)
             case Exchange():
                 self._number_pulls()
+                self._evidence.end_batch()
 
     def _add_rewards(self, record: Rewards) -> None:
         arms, rewards = record.unpack()
@@ -134,9 +140,8 @@ class PullHistory:
             self._noted.popleft().note = None
         if costs is not None:
             self.spent = (self.spent or 0.0) + float(np.nansum(costs[places]))
-        failed = np.isnan(own)
-        self.failed += int(failed.sum())
-        self._count(record.agent, len(own), float(own[~failed].sum()), float((own[~failed] ** 2).sum()))
+        self._tally.add_rewards(record.agent, np.zeros(len(own), np.int64), own, record.failures)
+        self._add_point(record.agent, len(own))
         if self.is_paired:
             self._unnumbered.setdefault(record.agent, []).extend(pulls)
             if self.header is not None and (self.header.agents == 1 or not self.header.iid):
@@ -153,15 +158,17 @@ class PullHistory:
         arms, times, sums = record.unpack()
         own = arms == self.arm
         if own.any():
-            # Of rewards that were seen only as sums, the squares are at most the rewards.
-            self._count(record.agent, int(times[own].sum()), float(sums[own].sum()), float(sums[own].sum()))
+            squares, pulls = record.unpack_squares(), int(times[own].sum())
+            place = np.zeros(np.count_nonzero(own), np.int64)
+            own_squares = None if squares is None else squares[own]
+            self._tally.add_sums(record.agent, place, times[own], sums[own], pulls, own_squares)
+            self._add_point(record.agent, pulls)
 
-    def _count(self, agent: int, pulls: int, total: float, squares: float) -> None:
+    def _add_point(self, agent: int, pulls: int) -> None:
         self.pulls_by_agent[agent] += pulls
-        self._total += total
-        self._squares += squares
-        if rewarded := self.pulls - self.failed:
-            self.points.add((rewarded, self._total / rewarded, self._squares / rewarded, self.pulls, self._at))
+        tally, finite = self._tally, self._evidence.evidence()
+        numbers = (*Seen.of(tally), tally.means, tally.failed, *(finite or ()))
+        self.points.add((self._at, *(float(column[0]) for column in numbers)))
 
     def _number_pulls(self) -> None:
         """Find the examples of an exchange's pulls: agents that share examples use them in the order of the agents."""
@@ -176,6 +183,11 @@ class PullHistory:
     def pulls(self) -> int:
         """All pulls."""
         return self.pulls_by_agent.total()
+
+    @property
+    def failed(self) -> int:
+        """Pulls that failed for good."""
+        return int(self._tally.failed.sum())
 
     @property
     def is_paired(self) -> bool:
@@ -237,10 +249,13 @@ def _points(history: PullHistory) -> list[list[float | None]]:
     """Pulls, mean, both ends of its interval and time, in the user's unit."""
     if not (points := list(history.points)) or history.header is None:
         return []
-    rewarded, means, squares, pulls, times = (np.array(column, np.float64) for column in zip(*points, strict=True))
-    low, high = shown_ends(reward_intervals(rewarded, means, squares * rewarded, history.header), history.unit)
-    columns = pulls, history.unit.shown(means), low, high, times
-    return [[None if math.isnan(x) else x for x in row] for row in zip(*(c.tolist() for c in columns), strict=True)]
+    times, *numbers = (np.array(column, np.float64) for column in zip(*points, strict=True))
+    seen, means, evidence = Seen(numbers[0].astype(np.int64), *numbers[1:3]), numbers[3], numbers[5:]
+    failed = numbers[4].astype(np.int64)
+    ends = reward_intervals(seen, means, failed, Evidence(*evidence) if evidence else None, history.header)
+    columns = seen.pulls, history.unit.shown(means), *shown_ends(ends, history.unit), times
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [[None if math.isnan(number) else number for number in row] for row in rows if not math.isnan(row[1])]
 
 
 def _row(history: PullHistory, pull: Pull) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack
+from functools import partial
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
@@ -20,7 +21,7 @@ from collabtop.errors import CollabtopError
 from collabtop.watch.auth import Guard
 from collabtop.watch.downloads import as_csv, as_json
 from collabtop.watch.pull_history import candidate_view, comparison_view
-from collabtop.watch.views import Sections, changes, summary, view
+from collabtop.watch.views import Sections, changes, merged, summary, view
 from collabtop.watch.watched_runs import Runs, WatchedRun
 from collabtop.watch.watched_studies import Studies
 
@@ -30,6 +31,8 @@ _PAUSES = 4.0
 """The pause after a view, as a multiple of the time that it took."""
 _SECONDS_OF_READING = 0.5
 """How long an open page waits for the next piece of a long log."""
+_SECONDS_OF_BRIEF_VIEWS = 3.0
+"""How long the candidates and the answer are left out, while a long log is read."""
 _SECONDS_BETWEEN_HEARTBEATS = 10.0
 MAX_VIEWERS = 32
 """The most pages that are open at a time: for each, the server keeps what it sent last."""
@@ -154,13 +157,19 @@ class PageServer:
 
         async def updates() -> AsyncIterator[Any]:
             before: Sections | None = None
+            complete_at = time.monotonic()
             while True:
                 start = time.monotonic()
-                after = await asyncio.to_thread(_updated_view, run, _SECONDS_OF_READING)
+                brief_until = complete_at + _SECONDS_OF_BRIEF_VIEWS
+                after = await asyncio.to_thread(_updated_view, run, _SECONDS_OF_READING, brief_until)
                 yield await asyncio.to_thread(changes, before, after)
-                before = after
+                before = merged(before, after)
+                if "answer" in after:
+                    complete_at = time.monotonic()
+                if run.status == "reading":
+                    continue
                 # A run with very many candidates is shown less often, so that the page leaves the machine to the run.
-                spent = 0.0 if run.status == "reading" else _PAUSES * (time.monotonic() - start)
+                spent = _PAUSES * (time.monotonic() - start)
                 await asyncio.sleep(min(_SECONDS_BETWEEN_LISTS, max(_SECONDS_BETWEEN_CHANGES, spent)))
 
         return self._stream(updates())
@@ -202,9 +211,10 @@ class PageServer:
         return StreamingResponse(lines(), media_type="text/event-stream")
 
 
-def _updated_view(run: WatchedRun, seconds: float = math.inf) -> Sections:
+def _updated_view(run: WatchedRun, seconds: float = math.inf, brief_until: float = 0.0) -> Sections:
     run.update(replay=True, seconds=seconds)
-    return _shown(run, view)
+    brief = run.status == "reading" and time.monotonic() < brief_until
+    return _shown(run, partial(view, brief=brief))
 
 
 def _shown(run: WatchedRun, part: Callable[[WatchedRun], Sections]) -> Sections:

@@ -17,7 +17,6 @@ from collabtop.runs.replay import Counts
 from collabtop.runs.result import Result, printable
 from collabtop.runs.warnings import border
 from collabtop.stats import Z_95
-from collabtop.watch.intervals import known_intervals, seen_intervals
 from collabtop.watch.watched_runs import WatchedRun
 
 _MIN_SECONDS_LATE = 10.0
@@ -30,15 +29,14 @@ PATCHED = ("arms", "rounds", "agents")
 """Sections of columns, with one row per candidate, round or agent: only the rows that changed are sent."""
 
 
-def view(run: WatchedRun) -> Sections:
-    """Everything that the page shows about a run, by section."""
+def view(run: WatchedRun, *, brief: bool = False) -> Sections:
+    """Everything that the page shows about a run, by section; `brief` leaves out what takes long to compute."""
     with run.lock:
         header = run.header
         sections: Sections = {"version": run.version, "status": {"status": run.status, "error": run.error}}
         if header is None:
             return sections
-        return {
-            **sections,
+        sections |= {
             "head": _head(run, header),
             "progress": _progress(run, header),
             "money": _money(run, header),
@@ -46,10 +44,9 @@ def view(run: WatchedRun) -> Sections:
             "communication": _communication(run),
             "agents": _agents(run, header),
             "rounds": _rounds(run),
-            "arms": _arms(run, header),
             "comparison": {"baseline": msgspec.to_builtins(run.baseline), "order": msgspec.to_builtins(run.order)},
-            "answer": _answer(run),
         }
+        return sections if brief else sections | {"arms": _arms(run, header), "answer": _answer(run)}
 
 
 def changes(before: Sections | None, after: Sections) -> Sections:
@@ -71,6 +68,17 @@ def changes(before: Sections | None, after: Sections) -> Sections:
         elif name not in before or part != before[name]:
             changed[name] = part
     return changed
+
+
+def merged(before: Sections | None, after: Sections) -> Sections:
+    """What a page has that had the view `before` and got the changes to `after`, which may be brief.
+
+    >>> merged({"version": 0, "cost": 1, "answer": 2}, {"version": 0, "cost": 3})
+    {'version': 0, 'cost': 3, 'answer': 2}
+    >>> merged({"version": 0, "cost": 1, "answer": 2}, {"version": 1, "cost": 3})
+    {'version': 1, 'cost': 3}
+    """
+    return after if before is None or before["version"] != after["version"] else before | after
 
 
 def _patch(before: dict[str, list[Any]], after: dict[str, list[Any]]) -> dict[str, Any]:
@@ -205,7 +213,9 @@ def _arms(run: WatchedRun, header: Header) -> dict[str, list[Any]]:
     state, spent = run.state, run.calls.spent
     if spent is None and header.costs is not None:
         spent = np.multiply(header.costs, state.seen_pulls)
-    seen = _estimates("seen_", header, state.means, seen_intervals(state, header)) | {
+    seen = _estimates(
+        "seen_", header, state.means, run.seen_intervals.ends(state.tally, run.evidence.evidence(), header)
+    ) | {
         "seen_pulls": state.seen_pulls.tolist(),
         "failed": state.failed.tolist(),
         "spent": [None] * header.n if spent is None else _reals(spent),
@@ -213,7 +223,7 @@ def _arms(run: WatchedRun, header: Header) -> dict[str, list[Any]]:
     if run.replay is not None:
         columns = run.replay.columns()
         return seen | {
-            **_estimates("", header, columns.means, known_intervals(columns, state, header)),
+            **_estimates("", header, columns.means, run.known_intervals.ends(columns, state.tally, header)),
             "pulls": columns.pulls.tolist(),
             "verdict": columns.verdicts.tolist(),
             "round": columns.rounds.tolist(),
@@ -237,7 +247,8 @@ def _reals(values: Reals) -> list[float | None]:
     """Numbers as JSON has them: None instead of NaN, and without the digits that are noise."""
     largest = float(np.nanmax(np.abs(values), initial=0.0))
     digits = _DIGITS if 1e-3 < largest <= 1 else _DIGITS - math.floor(math.log10(largest)) if largest else 0
-    return [None if value != value else value for value in np.round(values, digits).tolist()]
+    rounded: list[float | None] = np.round(values, digits).tolist()
+    return [None if value != value else value for value in rounded] if np.isnan(values).any() else rounded
 
 
 def _answer(run: WatchedRun) -> Sections:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from collabtop.errors import CollabtopError, FileError
-from collabtop.runlog.format import Exchange, Header, Record, Timestamp
+from collabtop.runlog.format import Exchange, Extended, Header, Record, Timestamp
 from collabtop.runlog.locks import is_in_use
 from collabtop.runlog.log_state import LogState, lost_in
 from collabtop.runs.peeking import logged_result
@@ -19,6 +19,7 @@ from collabtop.runs.replay import Replay
 from collabtop.runs.result import Result, printable
 from collabtop.watch.baselines import Baseline, Order, baseline_of, order_of
 from collabtop.watch.call_statistics import CallStatistics
+from collabtop.watch.intervals import KnownIntervals, RewardEvidence, SeenIntervals
 from collabtop.watch.log_follower import LogFollower
 from collabtop.watch.pull_history import PullHistory
 
@@ -45,24 +46,37 @@ class WatchedRun:
         self.path, self.name = path, name
         self.lock = threading.Lock()
         """Must be held to read or write the fields below."""
-        self.state = LogState()
-        self.calls = CallStatistics()
         self.labels: list[str] | None = None
         """The labels of the candidates, if they have some, with control characters as escapes."""
         self.error: str | None = None
         """Why the log cannot be read, if it cannot."""
-        self.baseline: Baseline | None = None
         self.version = 0
-        """Incremented whenever the log is read again from its beginning."""
+        """Incremented whenever the log is read again from its beginning, and when the run is extended."""
         self._follower = LogFollower(path)
         self._replay: Replay | None = None
         self._wants_replay = False
-        self._tolerates_loss = False
+        self._lossy_legs: set[int] = set()
         self._unprocessed: deque[Record] = deque()
+        self._clear()
         self._last_read = 0.0
         self._last_growth = time.monotonic()
         self._in_use: bool | None = None
         self._histories: dict[int, PullHistory] = {}
+
+    evidence: RewardEvidence
+    """What the rewards say where each example is used once; there is none before the header is read."""
+    known_intervals: KnownIntervals
+    seen_intervals: SeenIntervals
+
+    def _clear(self) -> None:
+        """Forget what was read of the log."""
+        if self._replay is not None:
+            self._replay.close()
+        self._replay = None
+        self.state = LogState()
+        self.calls = CallStatistics()
+        self.baseline: Baseline | None = None
+        self._unprocessed.clear()
 
     # -- reading
 
@@ -105,8 +119,8 @@ class WatchedRun:
 
     def _process(self, record: Record) -> None:
         if self._replay is not None and isinstance(record, Exchange):
-            if lost_in(record) and not self._tolerates_loss:
-                self._tolerates_loss = True  # the algorithm has to know this from the first exchange on
+            if lost_in(record) and self._replay.header.extensions not in self._lossy_legs:
+                self._lossy_legs.add(self._replay.header.extensions)  # the algorithm has to know it from the start
                 self._restart(replay=True)
                 self._read()
                 return
@@ -115,10 +129,25 @@ class WatchedRun:
             _check_size(record)
             self.labels = None if record.labels is None else [printable(label, markup=False) for label in record.labels]
         self.state.add(record)
+        if isinstance(record, Exchange):
+            self.evidence.end_batch()
         self.calls.add(record, self.state.pulls if isinstance(record, Timestamp) else 0)
-        if self._wants_replay and isinstance(record, Header):
-            self._replay = Replay(record, tolerates_loss=self._tolerates_loss)
-            threading.Thread(target=self._simulate_baseline, args=(record, self.version), daemon=True).start()
+        if isinstance(record, Header | Extended):
+            self._begin_leg()
+
+    def _begin_leg(self) -> None:
+        """Replay the run from its header on, or the leg that extends it, whose algorithm begins anew."""
+        header = self.header
+        assert header is not None
+        self.version += header.extensions > 0  # the page shows the rounds of the last leg only
+        if self._replay is not None:
+            self._replay.close()
+        if not header.extensions:
+            self.evidence = RewardEvidence(self.state.tally, header)
+        self.known_intervals, self.seen_intervals = KnownIntervals(), SeenIntervals()
+        if self._wants_replay:
+            self._replay = Replay(header, tolerates_loss=header.extensions in self._lossy_legs)
+            threading.Thread(target=self._simulate_baseline, args=(header, self.version), daemon=True).start()
 
     def fail(self, error: Exception) -> None:
         """Show the run as unreadable because of this error, so that the other runs can be shown."""
@@ -131,23 +160,17 @@ class WatchedRun:
         else:  # a defect of the page
             _log.exception("log %r cannot be shown", str(self.path), exc_info=error)
             self.error = f"checkpoint {str(self.path)!r} cannot be shown ({type(error).__name__}: {error})"
-        if self._replay is not None:
-            self._replay.close()
-        self.state, self.calls, self._replay, self.baseline = LogState(), CallStatistics(), None, None
-        self._unprocessed.clear()
+        self._clear()
         self._follower.has_more = False
 
     def _restart(self, *, replay: bool, rewind: bool = True) -> None:
-        if self._replay is not None:
-            self._replay.close()
-        self.state, self.calls, self._replay, self.baseline = LogState(), CallStatistics(), None, None
+        self._clear()
         self.version += 1
         self._wants_replay = replay
-        self._unprocessed.clear()
         if rewind:
             self._follower, self._last_read = LogFollower(self.path), 0.0
         else:
-            self._tolerates_loss = False  # this was found in the previous log
+            self._lossy_legs.clear()  # these were found in the previous log
 
     def _simulate_baseline(self, header: Header, version: int) -> None:
         baseline = baseline_of(header)

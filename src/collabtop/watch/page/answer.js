@@ -2,6 +2,7 @@
 
 import { $, clamped, fill, make, setText } from "./parts.js";
 import { dateTime, duration, mean, money, range, whole } from "./format.js";
+import { placesOf } from "./standing.js";
 
 const FEW = 8; // candidates of the answer that are shown before the rest is asked for
 const EVIDENCE = new Map([[undefined, "–"], [null, "unknown"], [true, "thin"], [false, ""]]);
@@ -19,7 +20,7 @@ export function drawAnswer(state, rows, open) {
   fill("answer-table", shown.map((row) => {
     const button = make("button", "label-button", clamped(row.label));
     button.addEventListener("click", () => open(row.arm));
-    return { cells: [row.places, button, mean(row.mean), range(row.low, row.high), whole(row.pulls), EVIDENCE.get(row.thin)], header: 1 };
+    return { cells: [placesOf(row), button, mean(row.mean), range(row.low, row.high), whole(row.pulls), EVIDENCE.get(row.thin)], header: 1 };
   }));
   const more = $("answer-more");
   more.hidden = top.length <= FEW;

@@ -3,6 +3,7 @@
 import { $, fill, fillFacts, getJson, noteCell, setText, showDialog } from "./parts.js";
 import { VERDICT_TEXT, clock, dateTime, mean, money, range, whole } from "./format.js";
 import { drawBand } from "./drawing.js";
+import { placesOf } from "./standing.js";
 
 const ROWS = 60;
 
@@ -24,7 +25,7 @@ export function openCandidate(base, row, head, isLive) {
 function draw(row, head, detail, page) {
   fillFacts("candidate-facts", [
     ["verdict", VERDICT_TEXT[row.verdict] + (row.round === null || row.verdict === "open" ? "" : ` in round ${whole(row.round)}`)],
-    ["place", row.places], ["mean", mean(row.mean)], ["95% interval", range(row.low, row.high)],
+    ["place", placesOf(row)], ["mean", mean(row.mean)], ["95% interval", range(row.low, row.high)],
     ["pulls", whole(detail.pulls ?? row.pulls)], ["cost", money(detail.spent ?? row.spent)],
     ["failed attempts", detail.attempts_failed ? `${whole(detail.attempts_failed)}, ${whole(detail.retries)} of them tried again` : null],
     ["failed for good", detail.failed ? whole(detail.failed) : null], ["last error", detail.last_error],

@@ -2,23 +2,25 @@
 
 import { CANDIDATES, drawCandidates, placeAt } from "./candidates_chart.js";
 import { $, clamped, make, setText } from "./parts.js";
-import { ORDER, signOf, standing } from "./standing.js";
+import { ORDER, placesOf, signOf, standing } from "./standing.js";
 import { VERDICT_TEXT, mean, money, range, whole } from "./format.js";
 import { WindowedTable } from "./table.js";
 
 const COLUMNS = [
-  { key: "place", title: "place", width: 3.2, number: true, text: (row) => row.places },
+  { key: "place", title: "place", width: 3.2, number: true, text: placesOf },
   { key: "label", title: "candidate", text: (row) => row.label },
   { key: "mean", title: "mean", width: 4.6, number: true, text: (row) => mean(row.mean) + (row.fromLog && row.mean !== null ? "°" : "") },
   { key: "interval", title: "95% interval", width: 9.4, text: (row) => range(row.low, row.high), value: (row) => (row.high === null ? null : row.low - row.high) },
   { key: "pulls", title: "pulls", width: 5, number: true, text: (row) => whole(row.pulls) },
-  { key: "verdict", title: "verdict", width: 6.6, text: (row) => (row.verdict === "inside" ? "inside an agent" : row.verdict), className: (row) => `verdict-${row.verdict}` },
+  { key: "verdict", title: "verdict", width: 6.6, text: (row) => (row.verdict === "inside" ? "inside an agent" : row.verdict), className: (row) => `verdict-${row.verdict}`, value: (row) => VERDICT_ORDER.indexOf(row.verdict) },
   { key: "round", title: "settled in round", width: 5, number: true, text: (row) => whole(row.round) },
   { key: "spent", title: "cost", width: 5, number: true, text: (row) => money(row.spent) },
   { key: "failed", title: "failed", width: 4.6, number: true, text: (row) => whole(row.failed) },
 ];
 const NARROW = ["place", "label", "mean"], WIDE = ["place", "label", "mean", "interval", "pulls", "verdict"];
+const VERDICT_ORDER = Object.keys(VERDICT_TEXT).sort();
 const DESCENDING = new Set(["pulls", "failed", "interval", "spent"]); // the order of the first click
+const whenIdle = window.requestIdleCallback || setTimeout; // Safari has no idle callbacks
 const STORED = "collabtop columns";
 
 export class Candidates {
@@ -29,7 +31,7 @@ export class Candidates {
     this.table = new WindowedTable($("candidate-window"), (row, cells) => this.fillRow(row, cells));
     $("search").addEventListener("input", () => this.refresh());
     $("verdict").addEventListener("change", () => this.refresh());
-    $("source").addEventListener("change", () => { this.source = $("source").value; this.update(this.state); this.onSource?.(); });
+    $("source").addEventListener("change", () => { this.source = $("source").value; if (this.state) { this.update(this.state); this.onSource?.(); } });
     $("open-comparison").addEventListener("click", () => compare(...this.picked));
     const canvas = $("candidates");
     canvas.addEventListener("keydown", (event) => this.moveByKey(event));
@@ -44,6 +46,7 @@ export class Candidates {
   }
 
   update(state) {
+    if (this.state?.head.labels !== state.head.labels) whenIdle(() => labelKeys(state.head)); // before the first search
     this.state = state;
     const source = this.currentSource(state);
     if ($("source").value !== source) $("source").value = source;
@@ -57,36 +60,25 @@ export class Candidates {
     const arm = this.selected === null ? null : this.rows[this.selected]?.arm ?? null;
     let rows = this.all;
     if (verdict) rows = rows.filter((row) => row.verdict === verdict);
-    if (text) { const labels = this.lowered(); rows = rows.filter((row) => labels[row.arm].includes(text)); }
+    if (text) { const { lowered } = labelKeys(this.state.head); rows = rows.filter((row) => lowered[row.arm].includes(text)); }
     this.rows = this.sorted(rows);
     if (arm !== null) { const index = this.rows.findIndex((row) => row.arm === arm); this.selected = index < 0 ? null : index; }
     this.draw();
   }
 
+  // Rows are in the order of their places: equal keys keep it. Unknown values come last.
   sorted(rows) {
-    const { key, descending } = this.sort;
+    const { key, descending } = this.sort, sign = descending ? -1 : 1;
     if (key === "place") return descending ? rows.slice().reverse() : rows;
-    const column = COLUMNS.find((other) => other.key === key), value = column.value || ((row) => row[key]), sign = descending ? -1 : 1;
-    const compare = key === "label" ? new Intl.Collator(undefined, { numeric: true }).compare : (a, b) => (a < b ? -1 : a > b ? 1 : 0);
-    const empty = (content) => content === null || content === undefined;
-    return rows.slice().sort((a, b) => {
-      const first = value(a), second = value(b);
-      if (empty(first) || empty(second)) return empty(first) - empty(second) || a.place - b.place; // unknown values come last
-      return sign * compare(first, second) || a.place - b.place;
-    });
-  }
-
-  lowered() {
-    if (this.loweredOf !== this.state.head.labels || !this.loweredLabels) {
-      this.loweredOf = this.state.head.labels;
-      this.loweredLabels = Array.from({ length: this.state.head.n }, (_, arm) => (this.loweredOf ? this.loweredOf[arm] : `candidate ${arm}`).toLocaleLowerCase());
-    }
-    return this.loweredLabels;
+    const column = COLUMNS.find((other) => other.key === key), ranks = key === "label" ? labelKeys(this.state.head).ranks : null;
+    const value = ranks ? (row) => ranks[row.arm] : column.value || ((row) => row[key]);
+    const keys = Float64Array.from(rows, (row) => sign * (value(row) ?? sign * Infinity));
+    return Array.from(Uint32Array.from(rows, (_, index) => index).sort((a, b) => keys[a] - keys[b] || a - b), (index) => rows[index]);
   }
 
   draw() {
+    this.drawChart(); // before the table, whose new rows would have to be laid out first
     this.table.show(this.rows, this.all.length);
-    this.drawChart();
     const isWhole = this.rows.length === this.all.length;
     setText("shown-hint", isWhole ? `${whole(this.all.length)} candidates` : `${whole(this.rows.length)} of ${whole(this.all.length)} candidates`);
     const column = COLUMNS.find((other) => other.key === this.sort.key);
@@ -209,6 +201,17 @@ export class Candidates {
     const position = (event.clientX - box.left - CANDIDATES.left) / (box.width - CANDIDATES.left - CANDIDATES.right);
     if (position >= 0 && position <= 1) this.moveTo(placeAt(position, this.rows.length));
   }
+}
+
+// The labels of a run in lower case, and their places in the order of the alphabet; computed once.
+let keys = null;
+function labelKeys({ labels, n }) {
+  if (keys?.labels === labels && keys.n === n) return keys;
+  const names = labels || Array.from({ length: n }, (_, arm) => `candidate ${arm}`), ranks = new Uint32Array(n);
+  const { compare } = new Intl.Collator(undefined, { numeric: true });
+  Array.from(names.keys()).sort((a, b) => compare(names[a], names[b]) || a - b).forEach((arm, rank) => { ranks[arm] = rank; });
+  keys = { labels, n, lowered: names.map((name) => name.toLocaleLowerCase()), ranks };
+  return keys;
 }
 
 function storedColumns() {

@@ -81,12 +81,13 @@ function draw() {
   drawHead();
   if (!state.head) return;
   const has = (...names) => names.some((name) => now.has(name));
-  if (has("arms", "head", "status", "answer") && view === "results") candidates.update(state);
+  const isComplete = state.arms && state.answer; // not while a long log is being read
+  if (has("arms", "head", "status", "answer") && isComplete && view === "results") candidates.update(state);
   if (view === "results") {
     if (has("progress", "money")) drawTiles(state);
     if (has("progress", "money", "health")) drawHealth(state);
     if (has("agents", "status")) drawAgents(state, clockNow());
-    if (has("answer", "arms", "status")) drawAnswer(state, candidates.all, openOne);
+    if (has("answer", "arms", "status") && isComplete) drawAnswer(state, candidates.all, openOne);
   } else if (has("progress", "communication", "comparison", "rounds", "head")) drawCommunication(state);
   tick();
 }

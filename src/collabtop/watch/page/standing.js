@@ -8,13 +8,16 @@ export const ORDER = "the answer first, then open candidates, those settled insi
 // 1 if large rewards are better, -1 if small ones are.
 export const signOf = (head) => (head.direction === "minimize" ? -1 : 1);
 
+export const placesOf = (row) => row.places ?? whole(row.place);
+
 // All candidates as rows with their places. `source` is "known": what the coordinator knows, and where it knows
 // nothing, the log; or "seen": all rewards in the log.
 export function standing(state, source) {
   const { arms, head, answer } = state;
   const order = { ...STANDING };
   if (2 * head.m > head.n) order.inside = 0.5; // agents look for the worst then: what they settle alone is accepted
-  const final = new Map(answer.top.map((arm, index) => [arm, index]));
+  const final = new Map(answer.top.map((arm, index) => [arm, index])), sign = signOf(head);
+  const groups = new Float64Array(head.n), values = new Float64Array(head.n); // the keys of the order
   const rows = [];
   for (let arm = 0; arm < head.n; arm += 1) {
     const known = source === "known" && arms.mean[arm] !== null && arms.mean[arm] !== undefined;
@@ -26,12 +29,15 @@ export function standing(state, source) {
       verdict: VERDICTS[arms.verdict[arm]], round: arms.round[arm] >= 0 ? arms.round[arm] : null, failed: arms.failed[arm], spent: arms.spent[arm],
     });
   }
-  const sign = signOf(head), value = (row) => (row.mean === null ? -Infinity : sign * row.mean), rank = (row) => final.get(row.arm) ?? Infinity;
-  rows.sort((a, b) => (rank(a) === rank(b) ? 0 : rank(a) - rank(b)) || order[a.verdict] - order[b.verdict] || (value(a) === value(b) ? 0 : value(b) - value(a)) || a.arm - b.arm);
+  rows.forEach((row, arm) => { // places in the answer come before all groups
+    groups[arm] = final.has(arm) ? final.get(arm) - head.n : order[row.verdict];
+    values[arm] = row.mean === null ? Number.MAX_VALUE : -sign * row.mean;
+  });
+  rows.sort((a, b) => groups[a.arm] - groups[b.arm] || values[a.arm] - values[b.arm] || a.arm - b.arm);
   // Places are those that the evidence leaves open; candidates outside the answer have the order of the table.
   rows.forEach((row, index) => {
     row.place = index + 1;
-    [row.places, row.thin] = (answer && answer.standings[final.get(row.arm)]) || [whole(row.place), undefined];
+    [row.places, row.thin] = answer.standings[final.get(row.arm)] || [null, undefined];
   });
   return rows;
 }
