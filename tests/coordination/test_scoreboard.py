@@ -49,6 +49,30 @@ def test_an_arm_accepted_twice_counts_once():
     assert board.accepted == 1
 
 
+def test_an_accepted_arm_that_is_rejected_later_counts_no_more():
+    board = Scoreboard(3)
+    board.accept(np.array([0, 1]), round=0, phase="shared")
+    board.reject(np.array([1, 2]), round=1, phase="shared")
+    assert board.accepted == 1
+
+
+def test_squares_that_no_agent_sent_are_at_most_the_rewards():
+    board, arms = Scoreboard(3), np.array([0, 1])
+    board.add(arms, np.array([3.0, 0.0]), pulls=10)
+    assert board.columns().squares.tolist() == [3.0, 0.0, 0.0]
+    board.add(np.array([1, 2]), np.array([4.0, 5.0]), pulls=10, squares=np.array([2.0, 2.5]))
+    board.add(arms, np.array([1.0, 1.0]), pulls=10)
+    assert board.columns().squares.tolist() == [4.0, 3.0, 2.5]
+
+
+def test_squares_of_rewards_without_bounds_are_unknown_unless_agents_send_them():
+    board = Scoreboard(3, bounded=False)
+    board.add(np.array([0]), np.array([0.0]), pulls=10)
+    assert np.array_equal(board.columns().squares, [np.nan, 0.0, 0.0], equal_nan=True)
+    board.add(np.array([0, 1]), np.array([4.0, 5.0]), pulls=10, squares=np.array([20.0, 30.0]))
+    assert np.array_equal(board.columns().squares, [np.nan, 30.0, 0.0], equal_nan=True)
+
+
 def test_the_best_come_first_and_those_without_a_mean_before_all():
     board = Scoreboard(4)
     board.add(np.array([0, 1, 2]), np.array([1.0, 3.0, 2.0]), pulls=4)

@@ -183,12 +183,13 @@ class Scoreboard:
         self._finite = FiniteEvidence(n, population) if population is not None and counted else None
         self._history: list[BatchOfArms] | None = [] if paired else None
         self._sums = np.zeros(n)
-        self._squares = np.zeros(n)
+        self._squares: Reals | None = None  # if agents have sent some
         self._pulls = np.zeros(n, np.int64)
         self._verdicts = np.zeros(n, np.int8)
         self._rounds = np.full(n, _UNKNOWN, np.int32)
         self._phases = np.zeros(n, np.int8)
         self._phase_names: list[str | None] = [None]
+        self._accepted: int | None = 0  # None: to be counted
         self._guesses: frozenset[int] = frozenset()
         self._local_tops: dict[int, LocalAnswer] = {}
 
@@ -196,20 +197,25 @@ class Scoreboard:
         """Add `pulls` more pulls of each of these arms: the sums of their rewards and, if known, of their squares."""
         scaled = sums * _SPLIT
         sums = scaled - (scaled - sums)  # Veltkamp's splitting: the upper 44 bits
-        if squares is None:  # rewards in [0, 1] have squares of at most this
-            squares = sums if self.bounded else np.full(len(sums), np.nan)
+        if squares is not None and self._squares is None:
+            self._squares = self._largest_squares(self._sums, self._pulls)
+        if self._squares is not None:
+            self._squares[arms] += self._largest_squares(sums, pulls) if squares is None else squares
         self._sums[arms] += sums
-        self._squares[arms] += squares
         self._pulls[arms] += pulls
         if self._finite is not None and pulls > 0:
-            self._finite.add(arms, pulls, sums, squares)
+            self._finite.add(arms, pulls, sums, self._largest_squares(sums, pulls) if squares is None else squares)
         if self._history is not None and pulls > 0:
             self._history.append(BatchOfArms(arms, sums, pulls))
+
+    def _largest_squares(self, sums: Reals, pulls: Ints | int) -> Reals:
+        """The largest that sums of squares can be: for rewards in [0, 1] the sums of rewards, otherwise unknown."""
+        return sums.copy() if self.bounded else np.where(pulls == 0, 0.0, np.nan)
 
     def means(self, arms: Ints) -> Reals:
         """The means of these arms, over all pulls known to the coordinator."""
         pulls = self._pulls[arms]
-        if not pulls.all():
+        if np.count_nonzero(pulls) < len(pulls):
             raise ProtocolError(f"arm {arms[pulls == 0][0]} has no mean: it was never pulled")
         means: Reals = self._sums[arms] / np.abs(pulls)  # with an unknown number of pulls (-1), the sum is the mean
         return means
@@ -225,7 +231,8 @@ class Scoreboard:
         pulls = self._pulls[arms].astype(np.float64)
         if self._largest_weight > 1.0:
             return weighted_bounds(pulls, self._sums[arms], self._largest_weight, error)
-        return mean_bounds(pulls, self._sums[arms], self._squares[arms], error)
+        squares = self._sums[arms] if self._squares is None else self._squares[arms]
+        return mean_bounds(pulls, self._sums[arms], squares, error)
 
     def accept(self, arms: Ints, round: int, phase: str) -> None:
         """Accept these arms into the answer."""
@@ -270,7 +277,9 @@ class Scoreboard:
     @property
     def accepted(self) -> int:
         """How many arms have been accepted."""
-        return int(np.count_nonzero(self._verdicts == ACCEPTED))
+        if self._accepted is None:
+            self._accepted = int(np.count_nonzero(self._verdicts == ACCEPTED))
+        return self._accepted
 
     def columns(self, *, mirrored: bool = False) -> Columns:
         """What is known about each arm so far; `mirrored` reverses a search for the worst arms."""
@@ -278,7 +287,8 @@ class Scoreboard:
         known = self._pulls > 0
         means[known] /= self._pulls[known]
         means[self._pulls == 0] = np.nan
-        squares, finite = self._squares.copy(), None if self._finite is None else self._finite.evidence
+        squares = self._largest_squares(self._sums, self._pulls) if self._squares is None else self._squares.copy()
+        finite = None if self._finite is None else self._finite.evidence
         if mirrored:
             settled = verdicts != OPEN
             verdicts[settled] = (ACCEPTED + REJECTED) - verdicts[settled]
@@ -297,8 +307,12 @@ class Scoreboard:
         return Estimates(columns, self._phases.copy(), tuple(self._phase_names), self._guesses, unit, history)
 
     def _settle(self, arms: Ints, verdict: int, round_: int, phase: str | None) -> None:
+        if not len(arms):
+            return
         if phase not in self._phase_names:
             self._phase_names.append(phase)
+        if verdict == ACCEPTED or np.count_nonzero(self._verdicts[arms] == ACCEPTED):
+            self._accepted = None
         self._verdicts[arms] = verdict
         self._rounds[arms] = round_
         self._phases[arms] = self._phase_names.index(phase)
