@@ -60,6 +60,7 @@ def test_every_algorithm_of_the_paper_is_there_with_both_schedules(made):
     for name in ("collab-top-iid", "collab-top-noniid"):
         assert {(name, '{"schedule":"paper"}'), (name, '{"schedule":"full"}')} <= seen
     assert {"kzz", "kzz-balanced", "uniform"} <= {name for name, _ in seen}
+    assert {point["algorithm"] for point in found["baselines"]} == {"batched-sar", "tzz", "hkk", "nsar"}
     recommended = {"frugal-top", "frugal-top-noniid"} & set(ct.available_algorithms())
     assert recommended <= {name for name, _ in seen}
 

@@ -6,11 +6,11 @@ from itertools import combinations
 import msgspec
 import pytest
 
-from collabtop.reproduction.evidence import FULL, KZZ, PRINTED, Crossed
+from collabtop.reproduction.evidence import FULL, KZZ, NSAR, PRINTED, Crossed
 from collabtop.reproduction.pareto import pareto_figure
-from collabtop.reproduction.prices import SETTINGS, Price, describe_prices, price_rows, prices
+from collabtop.reproduction.prices import SETTINGS, Price, describe_prices, left_out, price_rows, prices
 from collabtop.stats import Crossing, NotReached
-from tests.support.made_up_evidence import made_up_evidence
+from tests.support.made_up_evidence import made_up_baselines, made_up_evidence
 
 
 def crossed(line, horizon):
@@ -24,7 +24,7 @@ def evidence():
 
 
 def nothing_located(runs=12, wrong=10):
-    return made_up_evidence(lambda *_: {"wrong": wrong}, runs=runs)
+    return made_up_evidence(lambda *_: {"wrong": wrong}, runs=runs, baselines=made_up_baselines(runs, share=5.0))
 
 
 def test_the_horizon_comes_from_runs_near_it_if_there_are_any_and_else_from_the_panels(evidence):
@@ -48,18 +48,50 @@ def test_an_algorithm_is_beaten_only_if_the_intervals_of_both_axes_lie_apart():
     assert not price(30_000, 1_000).is_beaten_by(price(20_000, 2_000))
 
 
-@pytest.mark.parametrize("measured", [made_up_evidence(), made_up_evidence(runs=2), nothing_located()])
+MODES = [
+    made_up_evidence(baselines=made_up_baselines()),
+    made_up_evidence(runs=2, baselines=made_up_baselines(runs=2)),
+    nothing_located(),
+]
+
+
+@pytest.mark.parametrize("measured", MODES)
 def test_every_algorithm_is_in_every_panel_of_its_arms_in_every_mode(measured):
     figure = pareto_figure(measured)
+    assert len(prices(measured)) == 12 + 6
     for axes, (arms, m) in zip(figure.axes, SETTINGS, strict=True):
         names = {container.get_label() for container in axes.containers}
-        assert names == {line.name for line in measured.lines(arms)}
-        assert len(prices(measured)) == 12
+        names |= {NSAR.name for line in axes.lines if line.get_label() == NSAR.name}
+        assert names == {price.line.name for price in prices(measured) if (price.arms, price.m) == (arms, m)}
         for price in prices(measured):
             if (price.arms, price.m) == (arms, m) and isinstance(price.at, NotReached):
                 notes = " ".join(text.get_text() for text in axes.texts).replace("\n", " ")
                 assert price.at.reason in notes
                 assert price.line.name.partition(",")[0] in notes
+
+
+@pytest.mark.parametrize("measured", MODES)
+def test_every_baseline_is_drawn_or_named_with_the_reason_why_it_does_not_apply(measured):
+    baselines = {"BatchedSAR", "TZZ", "HKK", "NSAR"}
+    for axes, (arms, m) in zip(pareto_figure(measured).axes, SETTINGS, strict=True):
+        drawn = {price.line.name.partition(" ")[0] for price in prices(measured) if (price.arms, price.m) == (arms, m)}
+        missing = {name for names in left_out(arms, m).values() for name in names}
+        assert baselines & drawn == baselines - missing
+        notes = " ".join(text.get_text() for text in axes.texts).replace("\n", " ")
+        assert all(name in notes for name in missing)
+    assert "top-8, IID: not TZZ, HKK (for m = 1 only)" in describe_prices(measured)
+
+
+def test_nsar_is_one_agent_with_the_pulls_of_all():
+    measured = made_up_evidence(baselines=made_up_baselines())
+    free = [price for price in prices(measured) if price.is_free]
+    assert [(price.arms, price.m, price.swept) for price in free] == [("movies", m, (10_000, 40_000)) for m in (1, 8)]
+    same = next(price for price in prices(measured) if price.line.algorithm == "hkk")
+    assert free[0].limits == same.limits  # the same errors at ten times the horizon of one agent
+    rows = [row for row in price_rows(measured) if row[0] == NSAR.name]
+    assert [row[6:8] for row in rows] == [("free", "free")] * 2
+    assert not any(price.is_beaten_by(free[0]) or free[0].is_beaten_by(price) for price in prices(measured))
+    assert describe_prices(measured).count("free communication") == 2
 
 
 def test_every_mark_has_an_interval_on_both_axes(evidence):
@@ -94,7 +126,7 @@ def test_an_algorithm_that_refused_every_horizon_is_listed_with_the_reason(evide
     pareto_figure(msgspec.structs.replace(evidence, points=points))
 
 
-@pytest.mark.parametrize("measured", [made_up_evidence(), nothing_located()])
+@pytest.mark.parametrize("measured", [made_up_evidence(), *MODES])
 def test_no_text_overlaps_another(measured):
     figure = pareto_figure(measured)
     figure.canvas.draw()

@@ -66,7 +66,7 @@ def test_auto_makes_runs_with_messages_where_there_is_nothing_else():
     beta = ct.BetaArms([0.9, 0.5, 0.1])
     for table in (
         ct.Study(arms=beta, algorithms="uniform", agents=2, horizon=30, runs=7, engine="auto").run(jobs=1),
-        ct.Study(arms=ARMS, algorithms="sar", agents=1, horizon=400, runs=7, engine="auto").run(jobs=1),
+        ct.Study(arms=ARMS, algorithms="confident-top", agents=1, horizon=400, runs=7, engine="auto").run(jobs=1),
     ):
         assert [row.engine for row in table.rows] == ["messages"] * 7
 
@@ -74,8 +74,8 @@ def test_auto_makes_runs_with_messages_where_there_is_nothing_else():
 def test_an_impossible_engine_is_refused():
     with pytest.raises(ct.InputError, match="engine is 'fast', but 'messages', 'batched' or 'auto' is needed"):
         study("fast")
-    with pytest.raises(ct.InputError, match="engine is 'batched', but sar has no `simulate`: use 'auto'"):
-        study("batched", algorithms="sar", agents=1)
+    with pytest.raises(ct.InputError, match="engine is 'batched', but confident-top has no `simulate`: use 'auto'"):
+        study("batched", algorithms="confident-top", agents=1)
     with pytest.raises(ct.InputError, match="engine is 'batched', but BetaArms are not Bernoulli arms"):
         study("batched", arms=ct.BetaArms([0.9, 0.5]), m=1)
     with pytest.raises(ct.InputError, match="give both studies the same engine"):

@@ -11,6 +11,7 @@ from collabtop.reproduction.evidence import (
     PRINTED_NON_IID,
     UNIFORM,
     Evidence,
+    Line,
 )
 from collabtop.reproduction.experiments import fixed_horizon
 from collabtop.studies.table import Row, options_text
@@ -73,3 +74,15 @@ def made_up_evidence(change=lambda *_: {}, runs=1_000, **rest):
                 given |= change(line, NON_IID, m, 10, horizon)
                 rows += made_up_rows(line, NON_IID, m, 10, horizon, **given)
     return Evidence(points=tuple(ct.StudyTable(rows).points()), arms=ARMS, **rest)
+
+
+def made_up_baselines(runs=100, share=1.0):
+    """Points of the literature's other algorithms; `share` of the runs are wrong at short horizons, none at long."""
+    rows = []
+    for m, names in ((1, ("batched-sar", "tzz", "hkk", "nsar")), (8, ("batched-sar", "nsar"))):
+        for name in names:
+            agents, fixed = (1, 10) if name == "nsar" else (10, 1)
+            for horizon, wrong in ((10_000, 0.2), (20_000, 0.05), (40_000, 0.0)):
+                given = {"wrong": round(wrong * share * runs), "runs": runs, "words": 300}
+                rows += made_up_rows(Line(name), IID, m, agents, fixed * horizon, **given)
+    return tuple(ct.StudyTable(rows).points())

@@ -11,12 +11,14 @@ from numpy.typing import ArrayLike
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.shared.allocation import AllAgents
+from collabtop.algorithms.shared.batched_runs import BatchedRuns
 from collabtop.algorithms.shared.elimination import eliminate
 from collabtop.algorithms.shared.frugal_bound import rounds_error_bound
 from collabtop.algorithms.shared.schedules import capped, new_pulls, stretched
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import SettingError
 from collabtop.problem import Problem
+from collabtop.protocol.messages import Flags, Reals
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,15 @@ class SAR(Algorithm):
             keep = len(live) - 1 if phase < problem.n - 1 else 0
             live = eliminate(board, live, problem.m, keep, phase - 1, "shared", rng)
             phase += 1
+
+    def simulate(self, problem: Problem, means: Reals, runs: int, rng: np.random.Generator) -> Flags:
+        """Simulate the answers of many runs at once."""
+        batch = BatchedRuns(problem, means, runs, rng)
+        for phase, new in enumerate(self._pulls(problem), 1):
+            if new:
+                batch.pull_by_all(new)
+            batch.eliminate(problem.n - phase if phase < problem.n - 1 else 0)
+        return batch.answers
 
     def _pulls(self, problem: Problem) -> list[int]:
         """New pulls of each live arm in each phase."""

@@ -10,7 +10,7 @@ from collabtop.algorithms.kzz import KZZ
 from collabtop.arms import SimulatedArms
 from collabtop.problem import Problem, complexity
 from collabtop.reproduction.evidence import IID, NON_IID, Crossed, Line, fit_points
-from collabtop.reproduction.experiments import AGENTS, iid_algorithms, noniid_algorithms
+from collabtop.reproduction.experiments import AGENTS, baselines, iid_algorithms, noniid_algorithms
 from collabtop.stats import Crossing, NotReached
 from collabtop.studies.grid import Study
 from collabtop.studies.table import PointSummary, StudyTable
@@ -67,7 +67,7 @@ class CrossingTarget(msgspec.Struct, frozen=True):
 
 
 def crossing_targets(agents: int, *, deep: bool) -> list[CrossingTarget]:
-    """All algorithms at K = 10 for C2 and C3, those other than kzz at other K for T3, and the non-IID ones.
+    """All algorithms at K = 10 for C2 and C3, the baselines, those other than kzz at other K for T3, the non-IID ones.
 
     `agents` is K of the non-IID arms. uniform is left out: its horizon is far longer than all others.
     """
@@ -79,6 +79,8 @@ def crossing_targets(agents: int, *, deep: bool) -> list[CrossingTarget]:
         for m in (1, 8)
         for algorithm in iid
     ]
+    # nsar takes ten times as long as the others, so the horizons of the panels have to do.
+    targets += [CrossingTarget(a, m, AGENTS, located) for m in (1, 8) for a in baselines(m) if a.name != "nsar"]
     targets += [
         CrossingTarget(algorithm, 1, k, located)
         for k in (_DEEP_AGENT_COUNTS if deep else _AGENT_COUNTS)

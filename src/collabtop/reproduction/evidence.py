@@ -17,6 +17,10 @@ _PAPER_NAMES = {
     "kzz-balanced": "KZZ balanced",
     "uniform": "Uniform",
     "sar": "SAR",
+    "batched-sar": "BatchedSAR",
+    "tzz": "TZZ",
+    "hkk": "HKK",
+    "nsar": "NSAR with free sharing",
 }
 Axis = Literal["horizon", "agents"]
 """What varies in a sweep: T or K."""
@@ -53,6 +57,7 @@ PRINTED, FULL = Line("collab-top-iid", "paper"), Line("collab-top-iid", "full")
 KZZ = Line("kzz")
 PRINTED_NON_IID, FULL_NON_IID = Line("collab-top-noniid", "paper"), Line("collab-top-noniid", "full")
 UNIFORM = Line("uniform")
+NSAR = Line("nsar")
 
 
 class Crossed(msgspec.Struct, frozen=True):
@@ -126,6 +131,8 @@ class Evidence(msgspec.Struct, frozen=True):
     points: tuple[PointSummary, ...]
     """The points of the panels."""
     arms: dict[str, SimulatedArms]
+    baselines: tuple[PointSummary, ...] = ()
+    """Points of the literature's other algorithms, at the horizons of the panels; with one agent, at K times these."""
     bound: tuple[PointSummary, ...] = ()
     """Points at horizons where the paper's bound is below 1 (T1)."""
     disjointness: tuple[Disjointness, ...] = ()
@@ -144,7 +151,7 @@ class Evidence(msgspec.Struct, frozen=True):
         """The points of one line, ordered by K and T; `agents` or `horizon` fixes one of the two."""
         points = [
             point
-            for point in self.points
+            for point in (*self.points, *self.baselines)
             if (point.arms, point.m, point.algorithm, point.schedule) == (arms, m, line.algorithm, line.schedule)
             and agents in (None, point.agents)
             and horizon in (None, point.horizon)
@@ -157,6 +164,11 @@ class Evidence(msgspec.Struct, frozen=True):
         seen = {Line(point.algorithm, point.schedule) for point in self.points if point.arms == arms}
         rest = sorted(seen - set(first), key=lambda line: line.name)
         return [line for line in first if line in seen] + rest
+
+    def baseline_lines(self, arms: str, m: int) -> list[Line]:
+        """The literature's other algorithms that were run in this setting."""
+        points = (point for point in self.baselines if (point.arms, point.m) == (arms, m))
+        return list(dict.fromkeys(Line(point.algorithm, point.schedule) for point in points))
 
     def crossing(self, line: Line, arms: str, m: int, agents: int) -> Crossing | NotReached | None:
         """The horizon for error .01 from runs near it; None if there are none for this line."""

@@ -3,16 +3,21 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import product
 from operator import add
 from typing import Literal
 
 import msgspec
 
 from collabtop.algorithms.base import Algorithm
+from collabtop.algorithms.batched_sar import BatchedSAR
 from collabtop.algorithms.collab_top_iid import CollabTopIID
 from collabtop.algorithms.collab_top_noniid import CollabTopNonIID
+from collabtop.algorithms.hkk import HKK
 from collabtop.algorithms.kzz import KZZ
+from collabtop.algorithms.nsar import NSAR
 from collabtop.algorithms.registry import available_algorithms, make_algorithm
+from collabtop.algorithms.tzz import TZZ
 from collabtop.algorithms.uniform import Uniform
 from collabtop.arms import BernoulliArms, HeterogeneousArms, SimulatedArms
 from collabtop.errors import HorizonError, InputError
@@ -30,6 +35,9 @@ _PILOT_FACTORS = tuple(2.0**power for power in range(-4, 7))  # times H / K
 _PILOT_RUNS, _QUICK_PILOT_RUNS = 24, 8
 _STEP, _QUICK_STEP = 2.0, 2.8  # between neighbouring horizons of a sweep
 _MARGIN = 1.3  # a pilot of few runs may place the end of a sweep too low
+
+_NSAR_POWERS = {1: 0.85, 8: 1.3}  # the best ones for these arms, by m
+_BASELINE_RUNS = 100
 
 Measure = Literal["error", "words"]
 
@@ -136,6 +144,30 @@ def noniid_algorithms() -> list[Algorithm]:
     ['collab-top-noniid', 'collab-top-noniid', 'uniform']
     """
     return [CollabTopNonIID(), CollabTopNonIID(schedule="full"), Uniform(), *_if_available("frugal-top-noniid")]
+
+
+def baselines(m: int) -> list[Algorithm]:
+    """The literature's other algorithms for IID arms; the last is for one agent, as if all were shared for free.
+
+    >>> [algorithm.title for algorithm in baselines(1)], [algorithm.title for algorithm in baselines(8)]
+    (['batched-sar', 'tzz', 'hkk', 'nsar'], ['batched-sar', 'nsar'])
+    """
+    best_arm_only: list[Algorithm] = [TZZ(), HKK()] if m == 1 else []
+    return [BatchedSAR(), *best_arm_only, NSAR(power=_NSAR_POWERS[m])]
+
+
+def baselines_study(iid: BernoulliArms, ranges: Mapping[tuple[str, int], Sweep], *, runs: int, seed: int) -> Study:
+    """The baselines at the horizons of the panels: for words, and for errors where there are no runs near error .01."""
+    studies: list[Study] = []
+    few = min(runs, _BASELINE_RUNS)
+    for m in (1, 8):
+        horizons, (*others, alone) = ranges[IID, m].horizons, baselines(m)
+        for algorithm, horizon in product(others, horizons):
+            studies += _point_study(IID, iid, algorithm, m, AGENTS, horizon, few, seed)
+        # nsar takes longest to simulate, and needs one of the shorter horizons.
+        for horizon in horizons[: math.ceil(len(horizons) * 2 / 3)]:
+            studies += _point_study(IID, iid, alone, m, 1, AGENTS * horizon, few, seed, engine="batched")
+    return combined(studies)
 
 
 def _if_available(name: str) -> list[Algorithm]:

@@ -10,7 +10,17 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from collabtop.reproduction.evidence import FULL, FULL_NON_IID, KZZ, PRINTED, PRINTED_NON_IID, UNIFORM, Evidence, Line
+from collabtop.reproduction.evidence import (
+    FULL,
+    FULL_NON_IID,
+    KZZ,
+    NSAR,
+    PRINTED,
+    PRINTED_NON_IID,
+    UNIFORM,
+    Evidence,
+    Line,
+)
 from collabtop.reproduction.experiments import FigurePlan, Panel
 from collabtop.studies.table import PointSummary
 
@@ -25,6 +35,10 @@ _STYLES: dict[Line, dict[str, Any]] = {
     PRINTED_NON_IID: {"color": "#0072B2", "marker": "o", "linestyle": "-"},
     FULL_NON_IID: {"color": "#0072B2", "marker": "o", "linestyle": "--", **_OPEN},
     UNIFORM: {"color": "#444444", "marker": "D", "linestyle": "-."},
+    Line("batched-sar"): {"color": "#B8860B", "marker": "v", "linestyle": ":"},
+    Line("tzz"): {"color": "#2E86C1", "marker": "X", "linestyle": ":"},
+    Line("hkk"): {"color": "#CC79A7", "marker": "P", "linestyle": ":"},
+    NSAR: {"color": "#000000", "marker": "", "linestyle": "--"},
 }
 _OTHER_STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#007A5A", "marker": "^", "linestyle": "-", "markersize": 6},

@@ -14,10 +14,10 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from collabtop.reproduction.evidence import IID, Evidence, Line
 from collabtop.reproduction.experiments import AGENTS, data_kind
 from collabtop.reproduction.figures import figure_style, line_style, round_ends
-from collabtop.reproduction.prices import SETTINGS, Price, prices
+from collabtop.reproduction.prices import SETTINGS, Price, left_out, prices
 from collabtop.stats import Crossing, NotReached
 
-_SIZE = (7.2, 6.6)
+_SIZE = (7.2, 7.4)
 _BAR = 1.0
 _NOTE_SIZE, _NOTE_WIDTH = 6.5, 52
 _WIDE = 120.0  # ends of an axis whose quotient is larger get labels at powers of ten only
@@ -33,13 +33,15 @@ def pareto_figure(evidence: Evidence) -> Figure:
         handles: dict[str, Line2D] = {}
         for letter, axes, (arms, m) in zip("abcd", grid.flat, SETTINGS, strict=True):
             shown = [price for price in all_prices if (price.arms, price.m) == (arms, m)]
-            lines = evidence.lines(arms)
+            lines = [price.line for price in shown]
             agents = evidence.arms[arms].agents or AGENTS
             axes.set_title(f"({letter}) Top-{m}, {data_kind(arms)} data, K = {agents}", loc="left")
             axes.set_ylabel("communication (words)" if arms == IID else "communication (bits)")
             _draw(axes, shown, lines)
-            for line in lines:
-                handles.setdefault(line.name, Line2D([], [], label=line.name, **_marker_style(line, lines)))
+            for price in shown:
+                handles.setdefault(
+                    price.line.name, Line2D([], [], label=price.line.name, **_legend_style(price, lines))
+                )
         bars = Line2D([], [], label="95% intervals", color="0.2", linewidth=_BAR)
         figure.legend(handles=[*handles.values(), bars], loc="outside lower center", ncols=3, frameon=False)
     return figure
@@ -47,6 +49,10 @@ def pareto_figure(evidence: Evidence) -> Figure:
 
 def _marker_style(line: Line, lines: Sequence[Line]) -> dict[str, Any]:
     return {**line_style(line, lines), "linestyle": "none", "markersize": 7}
+
+
+def _legend_style(price: Price, lines: Sequence[Line]) -> dict[str, Any]:
+    return line_style(price.line, lines) if price.is_free else _marker_style(price.line, lines)
 
 
 def _draw(axes: Axes, shown: Sequence[Price], lines: Sequence[Line]) -> None:
@@ -59,6 +65,9 @@ def _draw(axes: Axes, shown: Sequence[Price], lines: Sequence[Line]) -> None:
         return
     for price in drawn:
         _draw_price(axes, price, lines, ends)
+    for price in shown:
+        if price.is_free:
+            _draw_free(axes, price, lines, ends)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(*round_ends(*ends))
@@ -75,8 +84,8 @@ def _number(value: float) -> str:
 
 
 def _write_reasons(axes: Axes, shown: Sequence[Price]) -> None:
-    """Below the panel: which algorithms have no estimate, and why."""
-    reasons: dict[str, list[str]] = {}
+    """Below the panel: which algorithms have no estimate or do not apply, and why."""
+    reasons = left_out(shown[0].arms, shown[0].m) if shown else {}
     for price in shown:
         if isinstance(price.at, NotReached):
             reasons.setdefault(price.at.reason, []).append(price.line.name.replace(" schedule", ""))
@@ -91,6 +100,15 @@ def _horizon_ends(shown: Sequence[Price]) -> tuple[float, float]:
     ends = [(*price.limits, *(price.swept if isinstance(price.at, NotReached) else ())) for price in shown]
     known = [end for price_ends in ends for end in price_ends if 0 < end < math.inf]
     return (min(known), max(known)) if known else (1_000.0, 10_000.0)
+
+
+def _draw_free(axes: Axes, price: Price, lines: Sequence[Line], ends: tuple[float, float]) -> None:
+    """A vertical line in its interval: communication is not counted."""
+    style, (low, high) = line_style(price.line, lines), price.limits
+    low, high = max(low, ends[0]), min(high, ends[1])
+    at = price.at.horizon if isinstance(price.at, Crossing) else math.sqrt(low * high)
+    axes.axvspan(low, high, color=style["color"], alpha=0.12, linewidth=0)
+    axes.axvline(at, label=price.line.name, color=style["color"], linestyle=style["linestyle"], linewidth=_BAR)
 
 
 def _draw_price(axes: Axes, price: Price, lines: Sequence[Line], ends: tuple[float, float]) -> None:

@@ -4,7 +4,7 @@ import math
 
 import msgspec
 
-from collabtop.reproduction.evidence import IID, NON_IID, Evidence, Line
+from collabtop.reproduction.evidence import IID, NON_IID, NSAR, Evidence, Line, fit_points
 from collabtop.reproduction.experiments import AGENTS, data_kind
 from collabtop.stats import Z_95, Crossing, NotReached
 from collabtop.studies.table import PointSummary
@@ -20,10 +20,28 @@ NOTE = (
     "flag counts as one word, and so does a 64-bit mean, so words would not distinguish short messages from long ones. "
     "Horizons come from many runs near the crossing where these were made, and otherwise from the panels. "
     "Communication is that of the panels' horizon nearest to the crossing. One algorithm beats another only if the "
-    "intervals of both axes lie apart."
+    "intervals of both axes lie apart. BatchedSAR (Karpov and Zhang 2020), TZZ (Tao, Zhang and Zhou 2019), HKK (Hillel "
+    "et al. 2013) and NSAR (Shahrampour and Tarokh 2017) are the literature's other algorithms, where they apply. NSAR "
+    "is for one agent: the vertical line, in its 95% interval, is the horizon of ten agents that share everything for "
+    "free."
 )
 """How to read the figure and its table."""
 SETTINGS = ((IID, 1), (IID, 8), (NON_IID, 1), (NON_IID, 8))
+
+
+def left_out(arms: str, m: int) -> dict[str, list[str]]:
+    """The literature's algorithms that do not apply in a setting, by the reason.
+
+    >>> left_out("movies", 8)
+    {'for m = 1 only': ['TZZ', 'HKK']}
+    """
+    if arms == IID:
+        return {} if m == 1 else {"for m = 1 only": ["TZZ", "HKK"]}
+    return {
+        "for IID arms only": ["BatchedSAR", "TZZ", "HKK"],
+        "for one agent, which sees only its own means": ["NSAR"],
+        "for a confidence, not for a horizon": ["FedElim"],
+    }
 
 
 class Price(msgspec.Struct, frozen=True):
@@ -47,6 +65,11 @@ class Price(msgspec.Struct, frozen=True):
     bits_sd: float
 
     @property
+    def is_free(self) -> bool:
+        """Whether communication is not counted, because one agent makes the pulls of all."""
+        return self.line == NSAR
+
+    @property
     def communication(self) -> tuple[float, float, float]:
         """The mean and its 95% interval: words for IID arms; bits for non-IID arms, where messages differ in length."""
         mean, deviation = (self.words, self.words_sd) if self.arms == IID else (self.bits, self.bits_sd)
@@ -65,11 +88,22 @@ class Price(msgspec.Struct, frozen=True):
 
 def prices(evidence: Evidence) -> "list[Price]":
     """The price of every algorithm in every setting."""
-    return [_price(evidence, line, arms, m) for arms, m in SETTINGS for line in evidence.lines(arms)]
+    return [
+        _price(evidence, line, arms, m)
+        for arms, m in SETTINGS
+        for line in (*evidence.lines(arms), *evidence.baseline_lines(arms, m))
+    ]
 
 
 def _price(evidence: Evidence, line: Line, arms: str, m: int) -> Price:
     agents = evidence.arms[arms].agents or AGENTS
+    if line == NSAR:
+        shared = [
+            msgspec.structs.replace(point, horizon=point.horizon // agents) for point in evidence.sweep(line, arms, m)
+        ]
+        return Price(
+            line, arms, m, fit_points(shared), (shared[0].horizon, shared[-1].horizon), False, 0, *[math.nan] * 4
+        )
     sweep = evidence.sweep(line, arms, m, agents=agents)
     if not sweep:
         reason = "every horizon of the sweep is below its smallest one"
@@ -94,8 +128,14 @@ def describe_prices(evidence: Evidence) -> str:
     """A text alternative for the figure."""
     parts = [
         f"top-{price.m}, {data_kind(price.arms)}, {price.line.name}: horizon {_horizon_text(price)}"
-        f" ({_interval_text(price)}), {price.words:,.0f} words, {price.bits:,.0f} bits"
+        f" ({_interval_text(price)}), "
+        + ("free communication" if price.is_free else f"{price.words:,.0f} words, {price.bits:,.0f} bits")
         for price in prices(evidence)
+    ]
+    parts += [
+        f"top-{m}, {data_kind(arms)}: not {', '.join(names)} ({reason})"
+        for arms, m in SETTINGS
+        for reason, names in left_out(arms, m).items()
     ]
     return f"{CAPTION}. {'; '.join(parts)}."
 
@@ -134,8 +174,8 @@ def price_rows(evidence: Evidence) -> list[tuple[str, ...]]:
                 _horizon_text(price),
                 _interval_text(price),
                 "runs near it" if price.studied else "panels",
-                _mean_text(price.words, price.words_sd, price.runs),
-                _mean_text(price.bits, price.bits_sd, price.runs),
+                "free" if price.is_free else _mean_text(price.words, price.words_sd, price.runs),
+                "free" if price.is_free else _mean_text(price.bits, price.bits_sd, price.runs),
                 "; ".join(other.line.name for other in rivals if price.is_beaten_by(other)) or "none",
             )
         )

@@ -14,7 +14,15 @@ from collabtop.arms import BernoulliArms, HeterogeneousArms
 from collabtop.errors import FileError, InputError, reason
 from collabtop.reproduction.crossings import crossing_targets, find_crossings
 from collabtop.reproduction.evidence import IID, KZZ, NON_IID, PRINTED, Evidence, Line, WordsByKind
-from collabtop.reproduction.experiments import AGENTS, figure_plans, fixed_horizon, panels_study, pilot_study, sweeps
+from collabtop.reproduction.experiments import (
+    AGENTS,
+    baselines_study,
+    figure_plans,
+    fixed_horizon,
+    panels_study,
+    pilot_study,
+    sweeps,
+)
 from collabtop.reproduction.growth_study import growth_evidence, growth_study, local_study
 from collabtop.reproduction.prices import prices
 from collabtop.reproduction.statements import experiment_statements
@@ -63,6 +71,7 @@ class Reproduction(msgspec.Struct, frozen=True):
             "studies": self.studies,
             "statements": msgspec.to_builtins(self.statements),
             "points": msgspec.to_builtins(evidence.points),
+            "baselines": msgspec.to_builtins(evidence.baselines),
             "bound": msgspec.to_builtins(evidence.bound),
             "words_by_kind": msgspec.to_builtins(evidence.words_by_kind),
             "disjointness": msgspec.to_builtins(evidence.disjointness),
@@ -116,10 +125,12 @@ def measure(settings: Settings, out: Path, *, jobs: int | None = None, progress:
     ranges = sweeps(pilot.points(), iid, quick=quick)
     panels = panels_study(iid, groups, ranges, runs=settings.runs, seed=seed)
     table = run("panels", panels)
+    rivals = run("baselines", baselines_study(iid, ranges, runs=settings.runs, seed=seed))
     bound = run("bound", bound_study(seed=settings.seed, quick=settings.quick))
     sets = disjointness_study(runs=min(settings.runs, _DISJOINTNESS_RUNS), seed=settings.seed)
     evidence = Evidence(
         points=tuple(table.points()),
+        baselines=tuple(rivals.points()),
         arms={IID: settings.iid, NON_IID: settings.groups, EASY: easy_arms()},
         bound=tuple(bound.points()),
         disjointness=disjointness(sets, run("disjointness", sets)),

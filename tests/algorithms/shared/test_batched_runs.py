@@ -83,7 +83,7 @@ def test_the_answers_of_mirrored_problems_are_those_of_all_the_best():
 
 
 def test_an_algorithm_without_a_batched_simulation_says_so():
-    assert not ct.SAR().batched
+    assert not ct.ConfidentTop().batched
     assert ct.KZZ().batched
-    with pytest.raises(ct.SettingError, match="sar has no batched simulation"):
-        ct.SAR().simulate(ct.Problem(4, 1, 1, 100), np.ones(4), 5, np.random.default_rng(0))
+    with pytest.raises(ct.SettingError, match="confident-top has no batched simulation"):
+        ct.ConfidentTop().simulate(ct.Problem(4, 1, 1, 100), np.ones(4), 5, np.random.default_rng(0))
