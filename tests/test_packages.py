@@ -30,6 +30,7 @@ ORDER = [
     "runlog",
     "protocol",
     "arms",
+    "privacy",
     "problem",
     "intervals",
     "stats",

@@ -71,6 +71,8 @@ if TYPE_CHECKING:
     from collabtop.planning.forecasts import dry_run as dry_run
     from collabtop.planning.planner import Plan as Plan
     from collabtop.planning.planner import plan as plan
+    from collabtop.privacy import Privacy as Privacy
+    from collabtop.privacy import PrivacySpent as PrivacySpent
     from collabtop.problem import Problem as Problem
     from collabtop.problem import complexity as complexity
     from collabtop.problem import error_bound as error_bound
@@ -144,6 +146,8 @@ _MODULE_OF = {
     "NSAR": "algorithms.nsar",
     "PairedTop": "algorithms.paired_top",
     "Plan": "planning.planner",
+    "Privacy": "privacy",
+    "PrivacySpent": "privacy",
     "Problem": "problem",
     "ProcessesTeam": "teams.processes",
     "Progress": "runs.progress",

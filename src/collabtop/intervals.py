@@ -101,6 +101,23 @@ def normal_bounds(pulls: Reals, means: Reals, squares: Reals, population: int | 
     return means - half, means + half
 
 
+def noisy_bounds(
+    means: Reals, pulls: Reals, batches: Reals, deviation: float | Reals, error: float
+) -> tuple[Reals, Reals]:
+    """Intervals of means whose sums have noise: `batches` of it per arm, each with this standard deviation.
+
+    They hold if the number of pulls after each round of a run is fixed, whatever decides when an arm is settled: the
+    proof is in docs/privacy.md.
+
+    >>> low, high = noisy_bounds(np.array([0.5]), np.array([1e4]), np.array([2.0]), deviation=30.0, error=0.05)
+    >>> low.round(3), high.round(3)
+    (array([0.465]), array([0.535]))
+    """
+    evidence = np.log(4 * batches * (batches + 1) / error)
+    half = np.sqrt(evidence / (2 * pulls)) + deviation * np.sqrt(2 * batches * evidence) / pulls
+    return np.maximum(0.0, means - half), np.minimum(1.0, means + half)
+
+
 class Evidence(NamedTuple):
     """What rewards with drifting expectations say about the means of arms, one number per arm in each column.
 

@@ -38,6 +38,9 @@ class Problem(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """Whether pulls are numbered because the run uses earlier rewards, although its arms are not paired."""
     weights: tuple[float, ...] | None = None
     """How much each agent counts in the value of a non-IID arm, 1 on average; None: all count the same."""
+    noise: float = 0.0
+    """The standard deviation of the noise in the sum of each batch of an arm. Only `Algorithm.simulate` uses it: in a
+    run, agents add the noise that `Setup.privacy` asks for."""
 
     @property
     def population(self) -> int | None:

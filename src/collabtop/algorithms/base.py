@@ -60,6 +60,9 @@ class Algorithm(ABC):
     no agent is lost. Then a remote site with a policy can compare each request with the plan."""
     messages: ClassVar[tuple[type[Message], ...]] = ()
     """The kinds of messages that it sends to agents; needed if the schedule is not fixed, for sites with a policy."""
+    private: ClassVar[bool] = False
+    """Whether it can run with differential privacy: its schedule is fixed, agents answer `Pull` and `Prune` only, and
+    means outside of the bounds do no harm."""
     survives_loss: ClassVar[bool] = False
     """Whether it can continue when agents are lost for good during a run."""
     extension: ClassVar[type[AgentExtension] | None] = None

@@ -39,6 +39,7 @@ class BatchedSAR(Algorithm):
     name: ClassVar[str] = "batched-sar"
     summary: ClassVar[str] = "A fixed number of rounds, in which the open arms shrink by the same factor."
     fixed_schedule: ClassVar[bool] = True
+    private: ClassVar[bool] = True
     iid_only: ClassVar[bool] = True
     rounds: int = 3
 

@@ -42,6 +42,7 @@ class CollabTopNonIID(Algorithm):
     name: ClassVar[str] = "collab-top-noniid"
     summary: ClassVar[str] = "The paper's algorithm for non-IID arms: all agents pull all open arms."
     fixed_schedule: ClassVar[bool] = True
+    private: ClassVar[bool] = True
     survives_loss: ClassVar[bool] = True
     schedule: ScheduleName = "paper"
 

@@ -3,9 +3,11 @@
 from typing import Any
 
 from collabtop.algorithms.base import Algorithm
+from collabtop.algorithms.collab_top_noniid import CollabTopNonIID
 from collabtop.algorithms.confident_top import ConfidentTop, ConfidentTopNonIID
 from collabtop.algorithms.frugal_top import FrugalTop
 from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID
+from collabtop.algorithms.kzz import KZZ
 from collabtop.algorithms.paired_top import PairedTop
 from collabtop.algorithms.registry import algorithms_where, make_algorithm
 from collabtop.algorithms.robust_top import RobustTop
@@ -22,6 +24,7 @@ def choose(
     tolerance: float,
     *,
     robust: int = 0,
+    private: bool = False,
     messages_are_free: bool = False,
 ) -> tuple[Algorithm, str]:
     """The algorithm to run, and the reason for it."""
@@ -47,6 +50,8 @@ def choose(
                 f"options has {sorted(options)}, but algorithm is 'auto': name the algorithm that they are for",
                 argument="options",
             )
+        if private and confidence is None:
+            return _private(arms)
         return _automatic(arms, confidence, tolerance, messages_are_free=messages_are_free)
     if confidence is not None:
         if not make_algorithm(algorithm).stops_early:
@@ -72,6 +77,13 @@ def _robust(liars: int, algorithm: str | Algorithm, confidence: float | None) ->
             argument="robust",
         )
     return RobustTop(liars=liars), f"up to {liars} of the agents may lie, so extreme means are left out"
+
+
+def _private(arms: Arms) -> tuple[Algorithm, str]:
+    """The algorithm for runs with differential privacy: each batch of an arm adds noise, so they should be few."""
+    if arms.iid:
+        return KZZ(balanced=True), "privacy adds noise to each batch, and it has few and large ones"
+    return CollabTopNonIID("full"), "privacy adds noise to each batch, and every agent has few and large ones"
 
 
 def _automatic(

@@ -44,6 +44,7 @@ class FrugalTop(Algorithm):
     name: ClassVar[str] = "frugal-top"
     summary: ClassVar[str] = "The default for IID arms: few words, few round trips, and the whole horizon is spent."
     fixed_schedule: ClassVar[bool] = True
+    private: ClassVar[bool] = True
     iid_only: ClassVar[bool] = True
     survives_loss: ClassVar[bool] = True
     risk: float = 0.001
@@ -103,12 +104,12 @@ class FrugalTop(Algorithm):
             r += 1
 
     def simulate(self, problem: Problem, means: Reals, runs: int, rng: np.random.Generator) -> Flags:
-        """Simulate the answers of many runs at once; who pulls an arm in a shared round makes no difference to them."""
+        """Simulate the answers of many runs at once; who pulls an arm in a shared round matters for noise only."""
         plan = self.plan(problem)
         batch = BatchedRuns(problem, means, runs, rng)
         for r, (pulls, keep) in enumerate(zip(new_pulls(plan.shared_pulls), [*plan.shared_sizes[1:], 0], strict=True)):
             if r == 0 and plan.local_pulls:
-                prune_batch(batch, problem.agents, plan)
+                prune_batch(batch, problem.agents, plan, problem.noise)
             else:
                 batch.pull(pulls)
             batch.eliminate(keep)
@@ -130,9 +131,9 @@ def prune(coordinator: Coordinator, n: int, plan: FrugalPlan, rng: np.random.Gen
     return np.concatenate([*(hand.arms for hand in hands.values()), reopened])
 
 
-def prune_batch(batch: BatchedRuns, agents: int, plan: FrugalPlan) -> None:
+def prune_batch(batch: BatchedRuns, agents: int, plan: FrugalPlan, noise: float = 0.0) -> None:
     """Prune the hands of many runs at once, as `Agent` does: hands are in random order, the first of equals stays."""
     runs, hands = len(batch.live), deal_hands(batch.live, agents, batch.rng)
     sizes, pulls = [*plan.local_sizes[1:], 0], [*plan.local_pulls, plan.shared_pulls[0]]
-    hands, sums = prune_hands(hands, batch.means, sizes, pulls, batch.rng)
+    hands, sums = prune_hands(hands, batch.means, sizes, pulls, batch.rng, noise)
     batch.live, batch.sums = hands.reshape(runs, -1), sums.reshape(runs, -1).astype(np.float64)

@@ -39,6 +39,7 @@ class KZZ(Algorithm):
         "Halves the arms in each round; all agents pull all open arms, and the whole horizon is spent."
     )
     fixed_schedule: ClassVar[bool] = True
+    private: ClassVar[bool] = True
     iid_only: ClassVar[bool] = True
     balanced: bool = False
 
@@ -89,10 +90,10 @@ class KZZ(Algorithm):
             r += 1
 
     def simulate(self, problem: Problem, means: Reals, runs: int, rng: np.random.Generator) -> Flags:
-        """Simulate the answers of many runs at once; who pulls an arm makes no difference to them."""
+        """Simulate the answers of many runs at once; who pulls an arm matters for noise only."""
         batch, pulls = BatchedRuns(problem, means, runs, rng), _pulls(problem, largest_alpha(problem))
         for new, keep in zip(pulls, sizes_of(problem.n)[1:], strict=True):
-            batch.pull(new)
+            batch.pull(new, batches=None if self.balanced else min(new, problem.agents))
             batch.eliminate(keep)
         return batch.answers
 

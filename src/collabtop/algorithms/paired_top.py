@@ -45,6 +45,7 @@ class PairedTop(Algorithm):
     name: ClassVar[str] = "paired-top"
     summary: ClassVar[str] = "The default for candidates scored on the same examples: rejects them in many small steps."
     fixed_schedule: ClassVar[bool] = True
+    private: ClassVar[bool] = True
     iid_only: ClassVar[bool] = True
 
     def smallest_horizon(self, problem: Problem) -> int:

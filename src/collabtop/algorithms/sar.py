@@ -36,6 +36,7 @@ class SAR(Algorithm):
     name: ClassVar[str] = "sar"
     summary: ClassVar[str] = "One agent settles the arm with the largest gap, n - 1 times."
     fixed_schedule: ClassVar[bool] = True
+    private: ClassVar[bool] = True
 
     @property
     def _power(self) -> float:

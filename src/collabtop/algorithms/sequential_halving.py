@@ -32,6 +32,7 @@ class SequentialHalving(Algorithm):
         "One agent divides its horizon equally over ceil(log2 n) rounds, and keeps the better half in each."
     )
     fixed_schedule: ClassVar[bool] = True
+    private: ClassVar[bool] = True
 
     def check(self, problem: Problem) -> None:
         """Raise `SettingError` unless there is one agent and m = 1."""

@@ -28,6 +28,7 @@ class Uniform(Algorithm):
     name: ClassVar[str] = "uniform"
     summary: ClassVar[str] = "Every agent pulls every arm equally often and sends its means: one round trip."
     fixed_schedule: ClassVar[bool] = True
+    private: ClassVar[bool] = True
     survives_loss: ClassVar[bool] = True
 
     def smallest_horizon(self, problem: Problem) -> int:

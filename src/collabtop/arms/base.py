@@ -15,7 +15,8 @@ from collabtop.arms.draws import Draws
 from collabtop.arms.purse import Purse
 from collabtop.arms.tables import Library
 from collabtop.arms.unit import DEFAULT_UNIT, Unit
-from collabtop.errors import InputError
+from collabtop.errors import InputError, SettingError
+from collabtop.privacy import Privacy
 from collabtop.problem import as_weights
 from collabtop.validation import wrong_value
 
@@ -127,6 +128,9 @@ class Arms(ABC):
     independent: bool = True
     """Whether each reward is drawn independently of earlier ones. Otherwise means over overlapping sets of rewards
     reveal single rewards, so sites reject such arms."""
+    uses_examples_once: bool = False
+    """Whether each reward is a score on an example, and no candidate is scored on the same example twice. Privacy can
+    then protect whole examples."""
     candidates: Sequence[Any] | None = None
     """The candidates, if the arms have any."""
     library: Library | None = None
@@ -200,6 +204,25 @@ class Arms(ABC):
 
     def close(self) -> None:  # noqa: B027
         """Release it; called after every run, including one that failed."""
+
+    def check_privacy(self, privacy: Privacy) -> None:
+        """Raise `SettingError` if noise cannot protect the rewards of these arms."""
+        if not self.unit.bounded:
+            raise SettingError(
+                "bounds is None, but privacy has to know how much one reward can change a sum: pass bounds=(low, high)",
+                argument="bounds",
+            )
+        if self.failure_mode == "skip":
+            raise SettingError(
+                "failures is 'skip', so one reward can stand for several pulls, but privacy needs 'zero' or 'raise'",
+                argument="policy",
+            )
+        if privacy.unit == "example" and not self.uses_examples_once:
+            raise SettingError(
+                f"unit is 'example', but {type(self).__name__} may use an example more than once for a candidate: use "
+                "DatasetArms without replace and rng, or unit='reward'",
+                argument="privacy",
+            )
 
     @property
     def iid(self) -> bool:

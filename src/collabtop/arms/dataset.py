@@ -88,13 +88,13 @@ class DatasetArms(CalledArms):
         self.paired, self.independent = not replace, replace
         if self.library is None and isinstance(self._examples[0], LabelledList):
             self.library = self._examples[0].library
-        self._used_once = not replace and not function.takes_rng
-        if self._used_once:
+        self.uses_examples_once = not replace and not function.takes_rng
+        if self.uses_examples_once:
             self.pull_limit = sum(sizes)
 
     def pull_limit_of(self, agent: int) -> int | None:
         """The number of this agent's own examples, if each is used once."""
-        return len(self._examples[agent]) if self._used_once and not self.iid else None
+        return len(self._examples[agent]) if self.uses_examples_once and not self.iid else None
 
     def identity(self) -> list[Any]:
         """The examples belong to the identity: their number, and a checksum if they are plain data."""

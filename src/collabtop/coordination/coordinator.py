@@ -6,6 +6,7 @@ from time import perf_counter
 from typing import Any, TypeVar, final
 
 import msgspec
+import numpy as np
 
 from collabtop.arms import Arms
 from collabtop.arms.draws import AgentHalted
@@ -15,7 +16,7 @@ from collabtop.errors import AgentsGoneError, ProtocolError
 from collabtop.events import Exchanged, RoundBegan
 from collabtop.protocol.batches import Batch
 from collabtop.protocol.ledger import Ledger, Meter, Round, form_of
-from collabtop.protocol.messages import Ints, Message, Reply, Request, kind_of
+from collabtop.protocol.messages import Hand, Ints, Message, Prune, Pull, Reply, Request, kind_of
 from collabtop.protocol.setup import Setup
 from collabtop.runlog.recorder import RewardRecorder
 
@@ -79,6 +80,7 @@ class Coordinator:
             bounded=problem.bounded,
             paired=problem.paired,
             largest_weight=problem.largest_weight,
+            deviation=None if setup.noise_scale is None else setup.noise_scale.deviation,
         )
         """What was learnt about each arm; the algorithm writes it."""
         self.meter = Meter(self.agents, setup.problem.horizon)
@@ -208,8 +210,19 @@ class Coordinator:
         if len(answers) < len(requests):
             self.lost |= {request.agent for request in requests} - answers.keys()
         self.meter.count_replies(replies)
+        if self._setup.privacy is not None:
+            self._count_noise(requests, answers)
         self._publish_exchange()
         return answers
+
+    def _count_noise(self, requests: Sequence[Request], answers: Mapping[int, Message]) -> None:
+        for request in requests:
+            answer, question = answers.get(request.agent), request.messages[-1]
+            if isinstance(answer, Hand) and isinstance(question, Prune):
+                self.scoreboard.add_noise(answer.arms, len(set(question.pulls.tolist())))
+            elif answer is not None and isinstance(question, Pull):
+                arms = np.arange(self.problem.n) if question.arms is None else question.arms
+                self.scoreboard.add_noise(arms[np.broadcast_to(question.times > 0, arms.shape)], 1)
 
     def _publish_exchange(self) -> None:
         if self._recorder.is_watched:

@@ -101,7 +101,7 @@ class Estimates:
         verdicts[accepted] = ACCEPTED
         guesses = self.guesses.union(np.flatnonzero(is_open).tolist())
         squares = np.where(pulls == self._pulls, self.columns.squares, means * pulls if self._unit.bounded else np.nan)
-        columns = Columns(verdicts, self._rounds, means, pulls, squares, None)
+        columns = Columns(verdicts, self._rounds, means, pulls, squares, None, self.columns.noise)
         return Estimates(columns, self._phases, self._phase_names, guesses, self._unit, self.history)
 
     def known(self, verdict: Verdict) -> tuple[Ints, Reals, Ints]:
@@ -135,6 +135,15 @@ class Columns(NamedTuple):
     """Sums of the squared rewards, where agents sent them; otherwise the sums of rewards, which are no smaller."""
     finite: Evidence | None
     """What the rewards say about the means, if each example is used once and all of them make the means exact."""
+    noise: Noisy | None = None
+    """The noise in the means, if the run has differential privacy."""
+
+
+class Noisy(NamedTuple):
+    """The noise in the sums of arms: `batches` of it per arm, each with this standard deviation."""
+
+    batches: Ints
+    deviation: float
 
 
 class BatchOfArms(NamedTuple):
@@ -174,6 +183,7 @@ class Scoreboard:
         bounded: bool = True,
         paired: bool = False,
         largest_weight: float = 1.0,
+        deviation: float | None = None,
     ) -> None:
         self.n = n
         self.bounded = bounded
@@ -182,6 +192,7 @@ class Scoreboard:
         counted = bounded and largest_weight == 1.0
         self._finite = FiniteEvidence(n, population) if population is not None and counted else None
         self._history: list[BatchOfArms] | None = [] if paired else None
+        self._noise = None if deviation is None else Noisy(np.zeros(n, np.int64), deviation)
         self._sums = np.zeros(n)
         self._squares: Reals | None = None  # if agents have sent some
         self._pulls = np.zeros(n, np.int64)
@@ -211,6 +222,11 @@ class Scoreboard:
     def _largest_squares(self, sums: Reals, pulls: Ints | int) -> Reals:
         """The largest that sums of squares can be: for rewards in [0, 1] the sums of rewards, otherwise unknown."""
         return sums.copy() if self.bounded else np.where(pulls == 0, 0.0, np.nan)
+
+    def add_noise(self, arms: Ints, batches: int) -> None:
+        """Note that the sums of these arms, added by now or later, have the noise of so many more batches."""
+        assert self._noise is not None
+        self._noise.batches[arms] += batches
 
     def means(self, arms: Ints) -> Reals:
         """The means of these arms, over all pulls known to the coordinator."""
@@ -295,7 +311,8 @@ class Scoreboard:
             means = opposite(means, bounded=self.bounded)
             squares = squares_of_opposite(squares, self._sums, self._pulls, bounded=self.bounded)
             finite = None if finite is None else finite.mirrored
-        return Columns(verdicts, self._rounds.copy(), means, self._pulls.copy(), squares, finite)
+        noise = None if self._noise is None else Noisy(self._noise.batches.copy(), self._noise.deviation)
+        return Columns(verdicts, self._rounds.copy(), means, self._pulls.copy(), squares, finite, noise)
 
     def verdict(self, *, mirrored: bool = False, unit: Unit = DEFAULT_UNIT) -> Estimates:
         """What is known about each arm at the end; `mirrored` reverses a search for the worst arms."""

@@ -16,7 +16,8 @@ from collabtop.errors import BudgetError, SettingError
 from collabtop.planning.beliefs import Beliefs
 from collabtop.planning.effort import Effort
 from collabtop.planning.grids import Grid, shown
-from collabtop.planning.setting import all_that_fit, full_title, named_algorithms, wanted_below
+from collabtop.planning.setting import all_that_fit, full_title, named_algorithms, wanted_below, with_noise
+from collabtop.privacy import Privacy
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags
 from collabtop.runs.budget import Cost, costs_of, horizon_for, worst_case
@@ -148,16 +149,17 @@ def plan_budget(
     tolerance: Any,
     pull_seconds: Any,
     algorithms: Sequence[str | Algorithm] | None,
+    privacy: Privacy | None,
     effort: Effort,
 ) -> BudgetPlan:
     """Simulate what each algorithm makes of the budget; those that it does not pay for are left out."""
     budget, unit = positive_number("budget", budget), known.unit
-    problem = Problem(known.n, wanted_below(m, known.n), known.agents, horizon=1)
+    problem = with_noise(Problem(known.n, wanted_below(m, known.n), known.agents, horizon=1), privacy)
     stand_in = BernoulliArms(np.full(known.n, 0.5))  # only their number matters
     costs = costs_of(stand_in, cost)
     allowed = _tolerance(tolerance, unit)
     pace = known.seconds_per_pull if pull_seconds is None else positive_number("pull_seconds", pull_seconds)
-    horizons = _horizons(_algorithms(algorithms, stand_in, problem), problem, budget, costs)
+    horizons = _horizons(_algorithms(algorithms, stand_in, problem, privacy), problem, budget, costs)
     rows = []
     with effort.watch(len(horizons)):
         for algorithm, horizon in horizons:
@@ -198,10 +200,12 @@ def _tolerance(tolerance: Any, unit: Unit) -> float:
     return float(tolerance) / width
 
 
-def _algorithms(algorithms: Sequence[str | Algorithm] | None, arms: BernoulliArms, problem: Problem) -> list[Algorithm]:
+def _algorithms(
+    algorithms: Sequence[str | Algorithm] | None, arms: BernoulliArms, problem: Problem, privacy: Privacy | None
+) -> list[Algorithm]:
     if algorithms is None:
-        return [algorithm for algorithm in all_that_fit(arms, problem, error=0.01) if algorithm.batched]
-    chosen = named_algorithms(algorithms, arms, problem)
+        return [algorithm for algorithm in all_that_fit(arms, problem, 0.01, privacy) if algorithm.batched]
+    chosen = named_algorithms(algorithms, arms, problem, privacy)
     for algorithm in chosen:
         if not algorithm.batched:
             raise SettingError(
@@ -241,6 +245,7 @@ class _Outcomes(msgspec.Struct, frozen=True):
 def _outcomes(algorithm: Algorithm, beliefs: Beliefs, problem: Problem, tolerance: float, effort: Effort) -> _Outcomes:
     # Rewards with less noise than 0/1 rewards act like more of these.
     longer = problem.at_horizon(round(problem.horizon / beliefs.noise))
+    longer = msgspec.structs.replace(longer, noise=problem.noise / beliefs.noise)
     certain = beliefs.means is not None
     rng = np.random.default_rng([effort.seed, 1])
     by_world: list[tuple[Reals, Reals]] = []  # regret and shortfall of each run

@@ -21,7 +21,8 @@ from collabtop.planning.budget_plan import BudgetPlan, plan_budget
 from collabtop.planning.effort import Effort
 from collabtop.planning.grids import Grid, shown
 from collabtop.planning.search import SearchResult, find_horizons, stopping_time
-from collabtop.planning.setting import all_that_fit, full_title, named_algorithms, planned_arms
+from collabtop.planning.setting import all_that_fit, full_title, named_algorithms, planned_arms, with_noise
+from collabtop.privacy import Privacy
 from collabtop.problem import Problem, complexity
 from collabtop.runs.budget import Cost
 from collabtop.runs.result import plain_text
@@ -149,6 +150,7 @@ def plan(
     tolerance: float | None = ...,
     cost: Cost | None = ...,
     pull_seconds: float | None = ...,
+    privacy: Privacy | None = ...,
     algorithms: Sequence[str | Algorithm] | None = ...,
     simulate: bool = ...,
     runs: int = ...,
@@ -174,6 +176,7 @@ def plan(
     tolerance: float | None = ...,
     cost: Cost | None = ...,
     pull_seconds: float | None = ...,
+    privacy: Privacy | None = ...,
     algorithms: Sequence[str | Algorithm] | None = ...,
     simulate: bool = ...,
     runs: int = ...,
@@ -198,6 +201,7 @@ def plan(
     tolerance: float | None = None,
     cost: Cost | None = None,
     pull_seconds: float | None = None,
+    privacy: Privacy | None = None,
     algorithms: Sequence[str | Algorithm] | None = None,
     simulate: bool = True,
     runs: int = 20_000,
@@ -228,6 +232,7 @@ def plan(
             of rewards if omitted.
         cost: with a budget, the price of a pull, or one price per candidate.
         pull_seconds: with a budget, how long a pull takes, for the time of the run; from the pilot if it has times.
+        privacy: differential privacy, as for `identify`: runs are simulated with its noise.
         algorithms: names or algorithm objects; all that fit if omitted.
         simulate: False gives the bounds only.
         runs: the most simulated runs per algorithm and error; fewer are made once the error is known to about 20%.
@@ -252,6 +257,7 @@ def plan(
             tolerance=tolerance,
             pull_seconds=pull_seconds,
             algorithms=algorithms,
+            privacy=privacy,
             effort=Effort(runs=runs, seconds=_seconds(seconds, n or 0), seed=seed, jobs=jobs, progress=progress),
         )
     for name, value in (
@@ -266,11 +272,12 @@ def plan(
     arms, problem, instance = planned_arms(n, m, agents, gap, means)
     errors = _errors(error)
     runs = whole_number("runs", runs, least=1)
+    problem = with_noise(problem, privacy)
     effort = Effort(runs=runs, seconds=_seconds(seconds, problem.n), seed=seed, jobs=jobs, progress=progress)
     chosen = (
-        named_algorithms(algorithms, arms, problem)
+        named_algorithms(algorithms, arms, problem, privacy)
         if algorithms is not None
-        else all_that_fit(arms, problem, min(errors))
+        else all_that_fit(arms, problem, min(errors), privacy)
     )
     difficulty = complexity(arms.values, problem.m)
     if math.isinf(difficulty):
@@ -278,7 +285,7 @@ def plan(
         raise InputError(f"{ranks}: no horizon tells them apart", argument="means")
     results = _simulated(chosen, arms, problem, errors, effort) if simulate else {}
     rows = [
-        _row(algorithm, level, arms, problem, results.get((index, level), SearchResult(note="not simulated")))
+        _row(algorithm, level, arms, problem, results.get((index, level), SearchResult(note="not simulated")), privacy)
         for index, algorithm in enumerate(chosen)
         for level in errors
     ]
@@ -304,12 +311,21 @@ def _simulated(
     return results
 
 
-def _row(algorithm: Algorithm, error: float, arms: SimulatedArms, problem: Problem, result: SearchResult) -> PlanRow:
+def _row(
+    algorithm: Algorithm,
+    error: float,
+    arms: SimulatedArms,
+    problem: Problem,
+    result: SearchResult,
+    privacy: Privacy | None,
+) -> PlanRow:
+    # No bound is proved for runs with noise.
+    bound_horizon = _bound_horizon(algorithm, arms, problem, error) if privacy is None else None
     return PlanRow(
         algorithm=algorithm.title,
         options=_for_error(algorithm, error).options,
         error=error,
-        bound_horizon=_bound_horizon(algorithm, arms, problem, error),
+        bound_horizon=bound_horizon,
         bound_words=algorithm.most_words(problem.inner),
         bound_round_trips=algorithm.most_round_trips(problem.inner),
         horizon=result.horizon,

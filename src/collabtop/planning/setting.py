@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 from numpy.typing import ArrayLike
 
 from collabtop.algorithms.base import Algorithm
@@ -23,7 +24,9 @@ from collabtop.algorithms.uniform import Uniform
 from collabtop.arms import BernoulliArms, HeterogeneousArms, SimulatedArms
 from collabtop.datasets import equal_gaps
 from collabtop.errors import InputError, SettingError
+from collabtop.privacy import NoiseScale, Privacy
 from collabtop.problem import Problem, as_means
+from collabtop.runs.spec import check_private
 from collabtop.validation import real_number, whole_number, wrong_value
 
 _COUNTS = {"round_trips": "trips", "rounds": "rounds"}
@@ -40,7 +43,17 @@ def full_title(algorithm: str, options: Mapping[str, Any]) -> str:
     return f"{algorithm}, {detail}" if detail else algorithm
 
 
-def named_algorithms(algorithms: Sequence[str | Algorithm], arms: SimulatedArms, problem: Problem) -> list[Algorithm]:
+def with_noise(problem: Problem, privacy: Privacy | None) -> Problem:
+    """The problem with the noise of a run with this privacy, for simulations."""
+    if privacy is None:
+        return problem
+    scale = NoiseScale.of(privacy, problem.n, problem.horizon)
+    return msgspec.structs.replace(problem, noise=scale.deviation)
+
+
+def named_algorithms(
+    algorithms: Sequence[str | Algorithm], arms: SimulatedArms, problem: Problem, privacy: Privacy | None = None
+) -> list[Algorithm]:
     """The algorithms with these names, if they fit."""
     listed = [algorithms] if isinstance(algorithms, str | Algorithm) else algorithms
     chosen = [make_algorithm(entry) if isinstance(entry, str) else entry for entry in listed]
@@ -48,6 +61,8 @@ def named_algorithms(algorithms: Sequence[str | Algorithm], arms: SimulatedArms,
         raise InputError("algorithms is empty: name at least one, or omit it", argument="algorithms")
     for algorithm in chosen:
         algorithm.check(problem)
+        if privacy is not None:
+            check_private(algorithm, argument="algorithms")
         if algorithm.iid_only and not arms.iid:
             raise SettingError(
                 f"{algorithm.title} needs arms that are the same for all agents, but these means differ",
@@ -56,7 +71,9 @@ def named_algorithms(algorithms: Sequence[str | Algorithm], arms: SimulatedArms,
     return chosen
 
 
-def all_that_fit(arms: SimulatedArms, problem: Problem, error: float) -> list[Algorithm]:
+def all_that_fit(
+    arms: SimulatedArms, problem: Problem, error: float, privacy: Privacy | None = None
+) -> list[Algorithm]:
     """The algorithms to compare for these arms."""
     iid = [
         FrugalTop(),
@@ -73,7 +90,8 @@ def all_that_fit(arms: SimulatedArms, problem: Problem, error: float) -> list[Al
     confident = ConfidentTop(1 - error) if arms.iid else ConfidentTopNonIID(1 - error)
     alone = [SAR(), NSAR(), SequentialHalving()] if arms.iid else []
     tried: list[Algorithm] = [*(iid if arms.iid else mixed), *alone, confident]
-    return [algorithm for algorithm in tried if _fits(algorithm, problem)]
+    possible = [algorithm for algorithm in tried if algorithm.private or privacy is None]
+    return [algorithm for algorithm in possible if _fits(algorithm, problem)]
 
 
 def _fits(algorithm: Algorithm, problem: Problem) -> bool:

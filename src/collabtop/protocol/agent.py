@@ -11,6 +11,7 @@ from collabtop.arms import Arms, Draws
 from collabtop.arms.base import Recorder
 from collabtop.arms.draws import AgentHalted, RewardsMissing
 from collabtop.errors import ProtocolError
+from collabtop.privacy import Noise
 from collabtop.problem import Problem, opposite, squares_of_opposite
 from collabtop.protocol import hashing, sampling, shuffling
 from collabtop.protocol import messages as msg
@@ -64,8 +65,14 @@ class Agent:
         check_draw: CheckDraw | None = None,
         *,
         batches: Batches | None = None,
+        noise: Noise | None = None,
     ) -> None:
         self.number = number
+        scale = setup.noise_scale
+        if noise is None and scale is not None:
+            noise = Noise(scale, scale.margin, setup.seed, number)
+        self._noise = noise
+        self._examples_used = np.zeros(arms.n if noise is not None and noise.scale.once else 0, np.int64)
         self.batches = batches or Batches(arms.n)
         """All batches of pulls so far (mirrored if the run is), which agents of the same team may share."""
         self._arms, self._recorder, self._check_draw = arms, recorder or Recorder(), check_draw
@@ -99,6 +106,8 @@ class Agent:
         pulls_before = self._draws.pulls_made
         answer: Message | None = None
         for message in request.messages:
+            if self._noise is not None and type(message) not in PRIVATE_MESSAGES:
+                raise ProtocolError(f"{msg.kind_of(type(message))} has no noise, so it is not answered with privacy")
             handler = _HANDLERS.get(type(message))
             answer = handler(self, message) if handler is not None else self._handle_by_extension(message)
         if answer is None:
@@ -111,7 +120,7 @@ class Agent:
     def only_pulls(self, request: Request) -> bool:
         """Whether this is a new request only for pulls, which is answered with their means."""
         asks_means = type(request.messages[0]) is msg.Pull and not self._sends_squares and len(request.messages) == 1
-        return asks_means and (self._last is None or self._last.number < request.number)
+        return asks_means and self._noise is None and (self._last is None or self._last.number < request.number)
 
     def begin_pulls(self, count: int) -> Draws:
         """The agent's source of randomness, for `count` pulls."""
@@ -204,6 +213,9 @@ class Agent:
         draws = self.begin_pulls(count)
         if self._check_draw is not None:
             self._check_draw(self.number, draws.pulls_made, arms, times)
+        if len(self._examples_used):
+            self._use_examples(arms, times)
+        first = draws.pulls_made
         try:
             sums = self._arms.pull_recorded(arms, times, draws, self._recorder)
         except RewardsMissing:  # pulls that do not depend on these rewards are requested as well
@@ -215,9 +227,19 @@ class Agent:
             if squares is not None:
                 squares = squares_of_opposite(squares, sums, times, bounded=self._problem.bounded)
             sums = opposite(sums, times, bounded=self._problem.bounded)
+        if self._noise is not None:  # before anything is decided or sent
+            sums, squares = self._noise.add(sums, times, first), None
         self._squares = squares
         self.batches.append((arms, times, sums, squares))
         return sums
+
+    def _use_examples(self, arms: Ints, times: Ints) -> None:
+        """With privacy of examples: check that no arm is scored on an example twice."""
+        first = np.array(self._draws.next_pulls(arms), np.int64)
+        after, limit = first + times, self._own_limit or self._arms.pull_limit
+        if (first < self._examples_used[arms]).any() or limit is None or (after > limit).any():
+            raise ProtocolError("an example would be used twice for a candidate, which privacy of examples forbids")
+        self._examples_used[arms] = after
 
     def _pull(self, message: msg.Pull) -> msg.Means | msg.Moments:
         arms = all_arms(self._problem.n) if message.arms is None else message.arms
@@ -342,6 +364,9 @@ class Agent:
             np.concatenate(accepted_means) if accepted_means else _NO_REALS,
         )
 
+
+PRIVATE_MESSAGES = (msg.Pull, msg.Prune)
+"""What agents answer with privacy: all that they send or decide follows from noisy sums of new pulls."""
 
 _HANDLERS: dict[type[Message], Callable[[Agent, Any], Message | None]] = {
     msg.Pull: Agent._pull,

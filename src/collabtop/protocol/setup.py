@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from collabtop.arms.unit import DEFAULT_UNIT, Unit
+from collabtop.privacy import NoiseScale, Privacy
 from collabtop.problem import Problem
 
 MOST_EXTRA_PULLS = 10**12
@@ -31,6 +32,19 @@ class Setup(msgspec.Struct, frozen=True):
     """Whether all agents see the same distributions."""
     unit: Unit = DEFAULT_UNIT
     """The direction and bounds of the rewards: a site whose arms have different ones declines the run."""
+
+    privacy: Privacy | None = None
+    """The differential privacy of the run: agents add noise to every sum of rewards."""
+
+    @property
+    def noise_scale(self) -> NoiseScale | None:
+        """The noise that the privacy of the run asks for, if it has any."""
+        return None if self.privacy is None else NoiseScale.of(self.privacy, self.problem.n, self.problem.horizon)
+
+    @property
+    def noise_margin(self) -> float:
+        """By how much noise may move a sum of rewards out of its range: further away, it is cut off."""
+        return 0.0 if self.noise_scale is None else self.noise_scale.margin
 
     @property
     def extra_pulls(self) -> int:

@@ -37,6 +37,7 @@ from collabtop.arms.base import Charge, Drawn
 from collabtop.arms.draws import leg_seed
 from collabtop.arms.unit import LARGEST_REWARD, Bounds, Direction, Unit
 from collabtop.errors import CheckpointError
+from collabtop.privacy import Privacy
 from collabtop.problem import Problem
 from collabtop.protocol.setup import MOST_EXTRA_PULLS
 
@@ -118,6 +119,8 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
     """Whether pulls of IID arms are numbered over all agents although they are not paired: in an extended run."""
     weights: tuple[float, ...] | None = None
     """How much each agent counts in the value of an arm, 1 on average; None: all count the same."""
+    privacy: Privacy | None = None
+    """The differential privacy of the run."""
 
     def __post_init__(self) -> None:
         if self.m > self.n:

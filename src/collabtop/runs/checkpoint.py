@@ -50,6 +50,7 @@ def make_header(spec: RunSpec, *, logged: bool = True) -> Header:
         extensions=spec.extensions,
         numbered=spec.extensions > 0 and problem.numbered,
         weights=arms.weights,
+        privacy=spec.privacy,
     )
 
 
@@ -128,7 +129,8 @@ def _difference(logged: Record, header: Header) -> str:
         return "it is not the log of a run"
     if logged.extensions > header.extensions:
         return f"it was extended to a horizon of {logged.horizon:,}, so continue it with resume()"
-    for name in ("algorithm", "m", "agents", "n", "direction", "bounds", "arms", "options", "horizon", "seed"):
+    names = ("algorithm", "m", "agents", "n", "direction", "bounds", "arms", "options", "horizon", "privacy", "seed")
+    for name in names:
         theirs, ours = getattr(logged, name), getattr(header, name)
         if theirs != ours:
             if name == "arms":

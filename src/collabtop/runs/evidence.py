@@ -8,8 +8,16 @@ import msgspec
 import numpy as np
 
 from collabtop.arms.unit import Unit
-from collabtop.coordination.scoreboard import Columns, Estimates
-from collabtop.intervals import LEVEL, Evidence, drift_bounds, mean_bounds, normal_bounds, weighted_bounds
+from collabtop.coordination.scoreboard import Columns, Estimates, Noisy
+from collabtop.intervals import (
+    LEVEL,
+    Evidence,
+    drift_bounds,
+    mean_bounds,
+    noisy_bounds,
+    normal_bounds,
+    weighted_bounds,
+)
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags, Ints, Reals
 from collabtop.runlog.tally import Tally
@@ -116,6 +124,8 @@ def _intervals(
         if seen is not None and problem.weights is not None:
             squares = np.where(same, (seen.variances(problem)[arms] + means**2) * pulls, squares)
         return normal_bounds(pulls, means, squares, problem.population)
+    if columns.noise is not None:
+        return _noisy_intervals(arms, columns, columns.noise, problem)
     if columns.finite is not None and problem.population is not None:
         saved = squares - columns.squares[arms]
         evidence = Evidence(*(column[arms] for column in columns.finite))
@@ -136,6 +146,19 @@ def _finite(pulls: Reals, means: Reals, ends: tuple[Reals, Reals], problem: Prob
     used = np.minimum(pulls / problem.population, 1.0)
     low, high = np.maximum(ends[0], means * used), np.minimum(ends[1], means * used + 1 - used)
     return np.minimum(low, means), np.maximum(high, means)
+
+
+def _noisy_intervals(arms: Ints, columns: Columns, noise: Noisy, problem: Problem) -> tuple[Reals, Reals]:
+    means, weight = columns.means[arms], problem.largest_weight
+    distinct = _distinct(columns.pulls[arms], problem).astype(np.float64)
+    batches = noise.batches[arms].astype(np.float64)
+    low, high = noisy_bounds(means / weight, distinct, batches, noise.deviation, 1 - LEVEL)
+    return low * weight, np.minimum(1.0, high * weight)
+
+
+def _distinct(pulls: Ints, problem: Problem) -> Ints:
+    """The pulls of each arm that gave distinct rewards, at most."""
+    return np.minimum(pulls, problem.sample_size or problem.population or np.inf)
 
 
 def shown_ends(ends: tuple[Reals, Reals], unit: Unit) -> tuple[Reals, Reals]:
@@ -165,7 +188,7 @@ class Comparisons:
         known = columns.pulls > 0
         pulls, means = np.where(known, columns.pulls, 1), np.where(known, columns.means, 0.0)
         # With one success and one failure added, so that a mean of 0 or 1 does not have variance 0.
-        shares = (means * pulls + 1) / (pulls + 2)
+        shares = (np.clip(means, 0.0, 1.0) * pulls + 1) / (pulls + 2) if problem.bounded else means
         variances = _largest_variances(shares, problem) if problem.bounded else np.full(len(pulls), np.nan)
         if seen is not None:
             spread = seen.variances(problem)
@@ -173,7 +196,10 @@ class Comparisons:
             variances = np.where((seen.pulls == pulls) & (pulls >= _FEW), spread, variances)
         distinct = pulls if problem.sample_size is None else np.minimum(pulls, problem.sample_size)
         unused = 1.0 if self._population is None else np.maximum(0.0, 1 - pulls / self._population)
-        self.variances: Reals = np.where(known, variances / distinct * unused, np.nan)
+        sampling: Reals = variances / distinct * unused
+        if columns.noise is not None:
+            sampling += columns.noise.batches * (columns.noise.deviation / _distinct(pulls, problem)) ** 2
+        self.variances: Reals = np.where(known, sampling, np.nan)
         """The variance of each mean; NaN where the pulls are unknown."""
 
         self._pulls_by_round = np.array([batch.pulls for batch in estimates.history], np.float64)

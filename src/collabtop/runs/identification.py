@@ -12,6 +12,7 @@ from collabtop.arms.rate import RateLimit
 from collabtop.arms.unit import Bounds, Direction
 from collabtop.coordination.team import Team
 from collabtop.events import OnEvent
+from collabtop.privacy import Privacy
 from collabtop.runs.arguments import ArmsOptions, PullOptions
 from collabtop.runs.budget import Cost
 from collabtop.runs.checkpoint import seed_in
@@ -60,6 +61,7 @@ def identify(
     workers: int | None = None,
     rate: RateLimit | None = None,
     robust: int = 0,
+    privacy: Privacy | None = None,
     algorithm: str | Algorithm = "auto",
     options: dict[str, Any] | None = None,
     seed: int | None = None,
@@ -105,6 +107,7 @@ def identify(
         rate: how many calls may begin per second, over all workers; or a `Rate`, such as tokens per minute; or several.
         robust: how many of the agents may lie: the answer then rests on trimmed means, and `result.suspects` lists
             agents whose answers do not fit those of the others (`RobustTop`).
+        privacy: differential privacy: agents add noise to every sum of rewards (`Privacy`, docs: Privacy).
         algorithm: a name (`available_algorithms()`), an algorithm object, or `"auto"`: the best for these arms.
         options: options of an algorithm passed by name.
         seed: the same seed gives the same run on every team; by default one is drawn, and reported in the result.
@@ -155,6 +158,7 @@ def identify(
         bounds=bounds,
         policy=policy,
         robust=robust,
+        privacy=privacy,
         algorithm=algorithm,
         options=options,
         seed=seed,

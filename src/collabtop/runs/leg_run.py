@@ -108,6 +108,8 @@ class LegRun:
     def _seen(self) -> Tally | None:
         """The rewards so far: as recorded, or on teams that share memory with their agents as these observed them."""
         tally, problem = self.recorder.tally, self.spec.problem
+        if self.spec.privacy is not None:
+            tally = None  # it has the rewards without noise
         if tally is not None or not self.spec.team.messages_are_free:
             return tally
         observed = self._observer()()

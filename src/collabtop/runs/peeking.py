@@ -61,7 +61,7 @@ def logged_result(
 ) -> Result:
     """The result of a logged run, or the answer so far; without a replay, only what the records themselves tell."""
     tally = state.tally
-    seen = tally if tally.pulls.any() else None
+    seen = tally if tally.pulls.any() and header.privacy is None else None  # it has the rewards without noise
     complete = state.top is not None and (replay is None or replay.done)
     outcome = _outcome(state, header) if replay is None else replay.outcome()
     if not complete:
@@ -85,7 +85,8 @@ def _outcome(state: LogState, header: Header) -> Outcome:
     """What the records of a run tell without its algorithm."""
     board, arms = Scoreboard(header.n, bounded=header.unit.bounded), np.arange(header.n)
     if state.top is not None:
-        board.accept_unseen(np.array(state.top), state.tally.means[state.top], "")
+        means = state.tally.means[state.top]
+        board.accept_unseen(np.array(state.top), means if header.privacy is None else np.full_like(means, np.nan), "")
         board.reject(np.setdiff1d(arms, state.top), 0, "")
     entries = (Entry(0, *key, kind.messages, kind.words, kind.bits) for key, kind in sorted(state.messages.items()))
     ledger = Ledger(tuple(entries), state.round_trips, TransportStats())

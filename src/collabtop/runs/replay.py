@@ -85,6 +85,7 @@ class Replay:
             prices=prices,
             iid=header.iid,
             unit=header.unit,
+            privacy=header.privacy,
         )
         self._coordinator = Coordinator(self._team, self._setup, RewardRecorder(on_event=self._handle))
         try:

@@ -19,6 +19,7 @@ from collabtop.arms.base import Ints, Reals
 from collabtop.arms.tables import Library
 from collabtop.arms.unit import Unit
 from collabtop.coordination.coordinator import Outcome
+from collabtop.privacy import NoiseScale
 from collabtop.problem import Problem, opposite, squares_of_opposite
 from collabtop.protocol.batches import ArmTotals, Batch
 from collabtop.runlog.format import Header
@@ -137,6 +138,9 @@ class Result:
         """What became of the earlier pulls, if the run was extended. `pulls` and `time` count those that were used."""
         self._observe = observe
         self._candidates, self._library = candidates, library
+        scale = None if header.privacy is None else NoiseScale.of(header.privacy, header.n, header.horizon)
+        self.privacy = None if header.privacy is None or scale is None else scale.spent(header.privacy)
+        """The differential privacy that the run spent, if it had any."""
 
     @cached_property
     def top_indices(self) -> list[int]:
@@ -203,7 +207,8 @@ class Result:
     @property
     def exact(self) -> list[Any]:
         """The arms (labels, if there are any) whose mean is exact, because they were scored on all examples."""
-        arms = [estimate.arm for estimate in self.estimates if estimate.pulls == (self._problem.population or 0)]
+        all_pulls = 0 if self.privacy is not None else self._problem.population or 0  # noise makes no mean exact
+        arms = [estimate.arm for estimate in self.estimates if estimate.pulls == all_pulls]
         return [self.labels[arm] for arm in arms] if self.labels else arms
 
     @cached_property

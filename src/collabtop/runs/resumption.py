@@ -129,6 +129,7 @@ def logged_spec(
         doubling=header.doubling,
         extensions=header.extensions,
         workers=workers,
+        privacy=header.privacy,
     )
 
 

@@ -11,6 +11,7 @@ from collabtop.arms.base import Arms
 from collabtop.arms.unit import Direction
 from collabtop.errors import CollabtopError, FileError, InputError, reason
 from collabtop.events import OnEvent
+from collabtop.privacy import Privacy
 from collabtop.runs.identification import identify
 from collabtop.runs.result import Result
 from collabtop.teams.sites.team import RemoteArms, SitesTeam, check_timeouts, roster
@@ -49,6 +50,8 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_horizon: int | None = None
     robust: int = 0
     """How many of the agents may lie."""
+    privacy: Privacy | None = None
+    """The differential privacy of the run."""
     algorithm: str = "auto"
     options: dict[str, Any] = {}
     seed: int | None = None
@@ -152,6 +155,6 @@ def coordinate(
         progress=progress,
         watch=watch,
         **settings.chosen(
-            "horizon", "confidence", "tolerance", "max_horizon", "robust", "algorithm", "options", "seed"
+            "horizon", "confidence", "tolerance", "max_horizon", "robust", "privacy", "algorithm", "options", "seed"
         ),
     )

@@ -9,6 +9,7 @@ import msgspec
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.default import choose
+from collabtop.algorithms.registry import algorithms_where
 from collabtop.arms import Arms, PullPolicy
 from collabtop.arms.draws import leg_seed
 from collabtop.arms.function import Pull, as_arms
@@ -16,6 +17,7 @@ from collabtop.arms.rate import RateLimit, as_rates
 from collabtop.arms.unit import Bounds, Direction, Unit
 from collabtop.coordination.team import Team
 from collabtop.errors import HorizonError, InputError, SettingError
+from collabtop.privacy import Privacy
 from collabtop.problem import Problem
 from collabtop.protocol.setup import Setup
 from collabtop.runlog.format import Extended, Header
@@ -61,12 +63,35 @@ class RunSpec(msgspec.Struct, frozen=True):
     """How often the run was extended."""
     workers: int | None = None
     """How many pulls are made at the same time, if it was given."""
+    privacy: Privacy | None = None
+    """The differential privacy of the run."""
 
     def __post_init__(self) -> None:
         if self.name is not None and not isinstance(self.name, str):
             raise wrong_value("name", self.name, "a text is needed")
         check_setting(self.algorithm, self.arms, self.problem)
+        if self.privacy is not None:
+            self._check_privacy(self.privacy)
         _check_horizon(self.algorithm, self.problem)
+
+    def _check_privacy(self, privacy: Privacy) -> None:
+        """Raise an error if something that depends on rewards would be used or sent without noise."""
+        if not isinstance(privacy, Privacy):
+            needed = "a Privacy is needed, such as Privacy(epsilon=1.0, delta=1e-6, unit='reward')"
+            raise wrong_value("privacy", privacy, needed)
+        self.arms.check_privacy(privacy)
+        check_private(self.algorithm)
+        if self.costs is not None and self.is_metered:
+            raise SettingError(
+                "cost reports what pulls cost, which has no noise: with privacy, give budget in pulls, or a horizon",
+                argument="cost",
+            )
+        if self.doubling or self.extensions:
+            raise SettingError(
+                "a private run has a fixed horizon, since every use of the same rewards costs privacy: pass horizon, "
+                "and start a new run instead of extending one",
+                argument="privacy",
+            )
 
     @property
     def prices(self) -> tuple[float, ...] | None:
@@ -91,6 +116,7 @@ class RunSpec(msgspec.Struct, frozen=True):
             prices=(self.costs or ()) if self.is_metered else (),
             iid=self.arms.iid,
             unit=self.arms.unit,
+            privacy=self.privacy,
         )
 
     @property
@@ -145,6 +171,7 @@ def make_spec(
     bounds: Bounds = (0.0, 1.0),
     policy: PullPolicy | None = None,
     robust: int = 0,
+    privacy: Privacy | None = None,
     algorithm: str | Algorithm = "auto",
     options: dict[str, Any] | None = None,
     seed: int | None = None,
@@ -174,6 +201,7 @@ def make_spec(
         confidence,
         tolerance,
         robust=robust,
+        private=privacy is not None,
         messages_are_free=team.messages_are_free,
     )
     seed = secrets.randbits(63) if seed is None else whole_number("seed", seed, least=0, most=2**64 - 1)
@@ -194,7 +222,10 @@ def make_spec(
         horizon = whole_number("max_horizon", limit, least=1, most=_MOST_PULLS)
     problem, notes = within_sample(chosen, arms, make_problem(arms, m, agents, horizon))
     return RunSpec(
-        arms, problem, chosen, why, seed, team, budget, costs, name, notes, doubling=doubling, workers=workers
+        *(arms, problem, chosen, why, seed, team, budget, costs, name, notes),
+        doubling=doubling,
+        workers=workers,
+        privacy=privacy,
     )
 
 
@@ -289,6 +320,16 @@ def check_setting(algorithm: Algorithm, arms: Arms, problem: Problem) -> None:
             "failures is 'skip', but a confidence needs the number of pulls behind every mean, and skipped pulls are "
             "not reported; use 'zero', 'raise', or a horizon",
             argument="policy",
+        )
+
+
+def check_private(algorithm: Algorithm, *, argument: str = "algorithm") -> None:
+    """Raise `SettingError` if the algorithm cannot run with privacy."""
+    if not algorithm.private:
+        raise SettingError(
+            f"{argument} is {algorithm.title!r}, whose messages have no noise, but privacy needs one of "
+            f"{', '.join(algorithms_where(private=True))}",
+            argument=argument,
         )
 
 

@@ -156,7 +156,7 @@ def test_the_budget_of_questions_holds_across_runs(certs, tmp_path):
     assert isinstance(run(certs, policy, journals=tmp_path), ct.Result)
     assert isinstance(run(certs, policy, journals=tmp_path), ct.Result)
     theirs, ours = run(certs, policy, journals=tmp_path)
-    assert "its budget for questions or pulls in all runs is used up" in theirs
+    assert "its budget for questions, pulls or privacy in all runs is used up" in theirs
     assert "has answered 2 questions in all runs, its budget is 2" in ours
 
 
@@ -166,7 +166,7 @@ def test_the_budget_of_pulls_stops_a_second_run_with_one_pull_more(certs, tmp_pa
     sent = tmp_path / "sent.jsonl"
     assert isinstance(run(certs, policy, journals=tmp_path / "journals"), ct.Result)
     theirs, ours = run(certs, policy, journals=tmp_path / "journals", audit=sent, horizon=408)
-    assert "its budget for questions or pulls in all runs is used up" in theirs
+    assert "its budget for questions, pulls or privacy in all runs is used up" in theirs
     assert "candidate 'drug 0' had 50 pulls, and 51 more exceed its budget of 100" in ours
     lines = lines_of(sent)
     assert [line.get("event") or line["frame"] for line in lines] == [

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from collabtop.algorithms.shared.allocation import balanced_shares
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags, Ints, Reals
 
@@ -47,17 +48,26 @@ class BatchedRuns:
         if problem.weights is not None:  # sums are no whole numbers
             self.perturbation = 1e-9
 
-    def pull(self, times: int | Ints) -> None:
-        """Pull every live arm so many times in total (or one number per row); all agents see the same means."""
+    def pull(self, times: int | Ints, batches: int | None = None) -> None:
+        """Pull every live arm so many times in total (or one number per row); all agents see the same means.
+
+        Noise is added for so many batches per arm; if omitted, for those of `pull_balanced`.
+        """
         self.sums = self.sums + self.successes(times)
+        if self._problem.noise:
+            counts = _balanced_batches(self.live.shape[1], times, self._agents) if batches is None else batches
+            self.sums += self.rng.normal(scale=self._problem.noise * np.sqrt(counts), size=self.sums.shape)
 
     def pull_by_all(self, times: int) -> None:
         """Let every agent pull every live arm so many times."""
         if self.means.ndim == 1:
-            self.pull(times * self._agents)
+            self.pull(times * self._agents, batches=self._agents)
             return
         for agent in range(self._agents):
-            self.sums = self.sums + self._problem.weight(agent) * self.successes(times, agent)
+            sums = self.successes(times, agent)
+            if self._problem.noise:
+                sums += self.rng.normal(scale=self._problem.noise, size=sums.shape)
+            self.sums = self.sums + self._problem.weight(agent) * sums
 
     def successes(self, times: int | Ints, agent: int = 0) -> Reals:
         """The successes in so many pulls of every live arm by this agent; its number matters only for non-IID arms."""
@@ -159,21 +169,36 @@ def deal_hands(arms: Ints, agents: int, rng: np.random.Generator) -> Ints:
     return dealt.reshape(runs, -1, agents).transpose(0, 2, 1).reshape(runs * agents, -1)
 
 
+def _balanced_batches(arms: int, times: int | Ints, agents: int) -> Ints:
+    """By how many agents each arm is pulled if pulls are divided with `balanced_shares`.
+
+    >>> _balanced_batches(arms=3, times=5, agents=2)
+    array([1, 2, 1])
+    """
+    batches = np.zeros(arms, np.int64)
+    for first, shares in balanced_shares(arms, int(np.max(times)), agents):
+        batches[first : first + len(shares)] += 1
+    return batches
+
+
 def prune_hands(
-    hands: Ints, means: Reals, sizes: Sequence[int], pulls: Sequence[int], rng: np.random.Generator
-) -> tuple[Ints, Ints]:
+    hands: Ints, means: Reals, sizes: Sequence[int], pulls: Sequence[int], rng: np.random.Generator, noise: float = 0.0
+) -> tuple[Ints, Ints | Reals]:
     """Prune many hands at once, as `protocol.pruning.prune` does one: the arms left, and their successes.
 
-    A hand is a row. A size of 0 keeps all.
+    A hand is a row. A size of 0 keeps all. Each stage adds noise of this standard deviation to each sum.
 
     >>> prune_hands(np.array([[0, 1], [2, 1]]), np.array([1.0, 0.5, 0.0]), [1], [60], np.random.default_rng(1))[0]
     array([[0],
            [1]])
     """
     n, means = len(means), np.append(means, 0.0)
-    sums, before = np.zeros_like(hands), 0
+    sums: Ints | Reals = np.zeros_like(hands)
+    before = 0
     for size, total in zip(sizes, pulls, strict=True):
         sums = sums + rng.binomial(total - before, means[hands])
+        if noise and total > before:
+            sums = np.where(hands < n, sums + rng.normal(scale=noise, size=sums.shape), -1e300)
         before, width = total, hands.shape[1]
         if 0 < size < width:
             keys = (sums + (hands < n)) * width - np.arange(width)  # no two are equal

@@ -12,11 +12,14 @@ from typing import Any, NoReturn
 
 import grpc
 import grpc.aio
+import msgspec
 
 from collabtop.arms import Arms
-from collabtop.errors import FileError, InputError, ProtocolError, PullError, SiteError
+from collabtop.errors import FileError, InputError, ProtocolError, PullError, SettingError, SiteError
+from collabtop.privacy import epsilon_of
 from collabtop.protocol.extension import is_extension_name, registered_extensions
 from collabtop.protocol.messages import Reply, kind_of
+from collabtop.protocol.setup import Setup
 from collabtop.teams.remote.envelope import SealedRequest, seal_reply
 from collabtop.teams.sites import frames, tls
 from collabtop.teams.sites.audit import Audit
@@ -31,6 +34,8 @@ from collabtop.teams.threads import AgentThread
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _FLUSH_SECONDS = 2.0
 _MOST_AGENTS = 1 << 20
+
+EMPTY_SECRET = "secret is empty, but with privacy it must not be: the coordinator could compute the noise"
 
 _BROKEN = (grpc.RpcError, grpc.aio.UsageError, grpc.aio.InternalError, asyncio.InvalidStateError)
 """What gRPC raises when a connection is lost, depending on where it notices."""
@@ -258,8 +263,22 @@ class SiteClient:
         self._journal = await asyncio.to_thread(
             Journal, self._folder, *run, self._arms, self._min_batch, self._secret, self._guard
         )
+        self._note_noise(welcome.setup)
         self._threads = {number: AgentThread(agent) for number, agent in self._journal.agents.items()}
         self._welcome, self.run_id = welcome, welcome.run
+
+    def _note_noise(self, setup: Setup) -> None:
+        """Write to the audit which noise is added, and what all runs have spent."""
+        noise = None if self._guard is None else self._guard.noise
+        if self._audit is None or noise is None or self._policy is None or self._policy.privacy is None:
+            return
+        privacy, total = self._policy.privacy, 0.0 if self._budget is None else self._budget.spent_rho()
+        self._audit.note_event(
+            "noise",
+            **msgspec.structs.asdict(noise.spent(privacy)),
+            requested=setup.privacy is not None,
+            epsilon_of_all_runs=epsilon_of(total, privacy.delta) if total else None,
+        )
 
     def _objection(self, welcome: frames.Welcome) -> tuple[frames.Declined, SiteError] | None:
         """Why this site declines the run: a frame for the coordinator and an error here. None if it takes part."""
@@ -275,6 +294,14 @@ class SiteClient:
         unit = welcome.setup.unit
         if unit != self._arms.unit:
             return _declined("unit", 0, f"rewards of the run: {unit}; rewards of this site: {self._arms.unit}")
+        privacy = welcome.setup.privacy
+        if privacy is not None:
+            try:
+                self._arms.check_privacy(privacy)
+            except SettingError as error:
+                return _declined("privacy", 0, str(error))
+            if self._secret == b"":
+                return _declined("privacy", 0, EMPTY_SECRET)
         extension = welcome.setup.extension
         if extension and extension not in registered_extensions():
             if not is_extension_name(extension):
@@ -296,7 +323,8 @@ class SiteClient:
             if self._policy is not None:
                 try:
                     self._guard = PolicyGuard(
-                        self._policy, welcome.setup, welcome.run, rehearsal, self._budget, self._arms.label
+                        *(self._policy, welcome.setup, welcome.run, rehearsal, self._budget, self._arms.label),
+                        agents=len(welcome.agents),
                     )
                 except PolicyError as error:
                     return _declined(error.why, 0, str(error))

@@ -43,7 +43,7 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 WhyRefused = Literal[
     "version", "name", "revoked", "run", "arms", "labels", "here already", "behind", "ahead", "frame", "answer", "lost"
 ]
-WhyDeclined = Literal["arms", "batch", "request", "policy", "plan", "budget", "extension", "unit"]
+WhyDeclined = Literal["arms", "batch", "request", "policy", "plan", "budget", "extension", "unit", "privacy"]
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=True):

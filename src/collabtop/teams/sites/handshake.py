@@ -108,7 +108,8 @@ _WHY_DECLINED = {
     "request": "it received an invalid request",
     "policy": "its policy does not allow this run",
     "plan": "it received a question that does not follow from the announced algorithm and plan",
-    "budget": "its budget for questions or pulls in all runs is used up",
+    "budget": "its budget for questions, pulls or privacy in all runs is used up",
     "extension": "it does not have the extension of this algorithm: import the module that registers it at the site",
+    "privacy": "it cannot give the privacy of this run: its arms, policy for failures or empty secret do not allow it",
     "unit": "its rewards have a different direction or different bounds",
 }

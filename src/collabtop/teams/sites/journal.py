@@ -10,6 +10,7 @@ import msgspec
 from collabtop.arms import Arms
 from collabtop.arms.draws import mixed_seed
 from collabtop.errors import FileError, ProtocolError, reason
+from collabtop.privacy import Noise
 from collabtop.protocol.agent import Agent
 from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.setup import Setup
@@ -18,7 +19,7 @@ from collabtop.runlog.format import Exchange, JournalHeader
 from collabtop.runlog.recorder import RewardRecorder
 from collabtop.teams.logging_team import as_record, requests_in
 from collabtop.teams.sites.min_batch import check_batch
-from collabtop.teams.sites.site_policy import PolicyGuard
+from collabtop.teams.sites.site_policy import PolicyGuard, noise_of
 from collabtop.teams.sites.validation import PublicState
 
 
@@ -103,10 +104,14 @@ class Journal:
             """Random id of this journal."""
             drawn = msgspec.structs.replace(setup, seed=mixed_seed(setup.seed, header.secret))
             self._recorder = RewardRecorder(self._log, None, records, arms.failure_mode)
+            scale = noise_of(setup, None, len(agents)) if guard is None else guard.noise
             self.agents = {
                 number: JournalledAgent(
-                    Agent(number, arms, drawn, self._recorder, None if guard is None else guard.check_draw),
-                    PublicState(number, setup.problem),
+                    Agent(
+                        *(number, arms, drawn, self._recorder, None if guard is None else guard.check_draw),
+                        noise=None if scale is None else Noise(scale, setup.noise_margin, drawn.seed, number),
+                    ),
+                    PublicState(number, setup.problem, setup.noise_margin),
                     min_batch,
                     self._log,
                     guard,

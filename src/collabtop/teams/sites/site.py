@@ -13,6 +13,7 @@ from collabtop.arms.event_loop import EventLoopThread
 from collabtop.arms.function import Pull, as_arms
 from collabtop.arms.unit import Bounds, Direction
 from collabtop.errors import FileError, InputError, reason
+from collabtop.privacy import Privacy
 from collabtop.teams.sites.audit import Audit
 from collabtop.teams.sites.frames import check_run_id
 from collabtop.teams.sites.journal import make_folder
@@ -95,7 +96,7 @@ def join(
     The example of `SitesTeam` shows both sides.
     """
     require("sites", "grpc", "cryptography", what="a run over sites")
-    from collabtop.teams.sites.client import SiteClient
+    from collabtop.teams.sites.client import EMPTY_SECRET, SiteClient
 
     host, _ = host_and_port("address", address)
     run = check_run_id(run)
@@ -104,10 +105,13 @@ def join(
     keepalive = positive_number("keepalive", keepalive, of="seconds")
     if secret is not None and not isinstance(secret, bytes):
         raise InputError(f"secret is a {type(secret).__name__}, but bytes are needed", argument="secret")
+    privacy = None if site_policy is None else site_policy.privacy
     if site_policy is not None:
         site_policy.check_coordinator(host)
         min_batch = max(min_batch, site_policy.min_batch)
-    source = _checked_arms(as_arms(arms, pull, policy, direction=direction, bounds=bounds), min_batch)
+    if privacy is not None and secret == b"":
+        raise InputError(EMPTY_SECRET, argument="secret")
+    source = _checked_arms(as_arms(arms, pull, policy, direction=direction, bounds=bounds), min_batch, privacy)
     paths = file_paths(cert, key, authority)
     name = certified_name(paths.read(), site, cert)
     budget = _open_budget(site_policy, journal)
@@ -142,6 +146,7 @@ def _open_budget(policy: SitePolicy | None, journal: str | PathLike[str] | None)
         make_folder(Path(journal)) / "budget.db",
         questions=policy.questions,
         pulls_per_candidate=policy.pulls_per_candidate,
+        rho=policy.total_rho,
     )
 
 
@@ -158,18 +163,20 @@ def read_secret(path: str | PathLike[str]) -> bytes:
         raise FileError(f"secret {str(path)!r}: {reason(error)}", argument="secret") from None
 
 
-def _checked_arms(arms: Arms, min_batch: int) -> Arms:
+def _checked_arms(arms: Arms, min_batch: int, privacy: Privacy | None) -> Arms:
+    if privacy is not None:
+        arms.check_privacy(privacy)
     if min_batch > 1 and arms.failure_mode == "skip":
         raise InputError(
             "failures is 'skip', but then a mean may be over fewer pulls than requested: use 'zero', 'raise' or "
             "min_batch=1",
             argument="failures",
         )
-    if min_batch > 1 and not arms.independent:
+    if min_batch > 1 and not arms.independent and privacy is None:
         raise InputError(
             "the arms use their examples in a common order, so means over all of them and over all but one reveal a "
             "single reward: draw independently (replace=True, paired=False, a function with rng) or use "
-            "min_batch=1",
+            "min_batch=1, or a policy with privacy",
             argument="arms",
         )
     return arms

@@ -1,6 +1,7 @@
 """What a site has spent over all of its runs: questions answered, and pulls of each candidate."""
 
 import hashlib
+import math
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS questions (run TEXT, agent INTEGER, number INTEGER, PRIMARY KEY (run, agent, number));
 CREATE TABLE IF NOT EXISTS draws (run TEXT, agent INTEGER, first INTEGER, what TEXT,
                                   PRIMARY KEY (run, agent, first, what));
+CREATE TABLE IF NOT EXISTS privacy (run TEXT PRIMARY KEY, unit TEXT NOT NULL, rho REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS candidates (label TEXT PRIMARY KEY, pulls INTEGER NOT NULL);
 """
 
@@ -35,6 +37,7 @@ class SiteBudget:
         path: the SQLite file; it is created readable by its owner only.
         questions: the most questions that may be answered; None: no limit.
         pulls_per_candidate: the most pulls of each candidate; None: no limit.
+        rho: the zCDP parameter of all runs together; None: no limit.
 
     >>> import tempfile
     >>> budget = SiteBudget(Path(tempfile.mkdtemp()) / "budget.db", pulls_per_candidate=50)
@@ -49,9 +52,14 @@ class SiteBudget:
     """
 
     def __init__(
-        self, path: str | PathLike[str], *, questions: int | None = None, pulls_per_candidate: int | None = None
+        self,
+        path: str | PathLike[str],
+        *,
+        questions: int | None = None,
+        pulls_per_candidate: int | None = None,
+        rho: float | None = None,
     ) -> None:
-        self._path, self._questions, self._pulls = Path(path), questions, pulls_per_candidate
+        self._path, self._questions, self._pulls, self._rho = Path(path), questions, pulls_per_candidate, rho
         self._lock = Lock()
         try:
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -89,6 +97,22 @@ class SiteBudget:
                         f"candidate {label!r} had {before} pulls, and {count} more exceed its budget of {self._pulls}"
                     )
                 file.execute("INSERT OR REPLACE INTO candidates VALUES (?, ?)", (label, before + count))
+
+    def charge_privacy(self, run: str, unit: str, rho: float) -> None:
+        """Count the privacy of a run, once; raise `OverBudget` if all runs together would spend too much."""
+        with self._transaction() as file:
+            if not file.execute("INSERT OR IGNORE INTO privacy VALUES (?, ?, ?)", (run, unit, rho)).rowcount:
+                return
+            rows = file.execute("SELECT unit, rho FROM privacy").fetchall()
+            if any(other != unit for other, _ in rows):
+                raise OverBudget(f"earlier runs of this site did not have privacy of each {unit}: keep the same unit")
+            if self._rho is not None and math.fsum(spent for _, spent in rows) > self._rho * (1 + 1e-9):
+                raise OverBudget("this run would exceed the privacy budget of all runs (total_epsilon)")
+
+    def spent_rho(self) -> float:
+        """The zCDP parameter of all runs so far."""
+        with self._transaction() as file:
+            return math.fsum(rho for (rho,) in file.execute("SELECT rho FROM privacy").fetchall())
 
     def spent(self) -> tuple[int, dict[str, int]]:
         """Questions answered so far, and pulls of each candidate."""

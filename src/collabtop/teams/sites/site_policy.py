@@ -9,12 +9,13 @@ import msgspec
 
 from collabtop.algorithms.registry import available_algorithms, make_algorithm
 from collabtop.errors import CollabtopError, FileError, InputError, ProtocolError, reason
+from collabtop.privacy import NoiseScale, Privacy
 from collabtop.protocol.messages import Ints, Request, kind_of
 from collabtop.protocol.setup import Setup
 from collabtop.teams.sites.frames import WhyDeclined
 from collabtop.teams.sites.rehearsal import Rehearsal, shape_of
 from collabtop.teams.sites.site_budget import OverBudget, SiteBudget
-from collabtop.validation import whole_number, wrong_value
+from collabtop.validation import positive_number, whole_number, wrong_value
 
 
 class SitePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -39,6 +40,10 @@ class SitePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """The most questions that the site answers in all runs together."""
     pulls_per_candidate: int | None = None
     """The most pulls of each candidate in all runs together."""
+    privacy: Privacy | None = None
+    """The least differential privacy of each run: noise is added even if the coordinator does not ask for any."""
+    total_epsilon: float | None = None
+    """The most epsilon of all runs together, at the delta of `privacy`."""
     labels: bool = True
     """Whether a hash of the candidates' labels may be sent, by which a coordinator checks that they match."""
 
@@ -46,6 +51,13 @@ class SitePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
         for name in ("rounds", "min_batch", "questions", "pulls_per_candidate"):
             if getattr(self, name) is not None:
                 whole_number(name, getattr(self, name), least=1)
+        if self.total_epsilon is not None:
+            positive_number("total_epsilon", self.total_epsilon)
+            if self.privacy is None:
+                raise InputError(
+                    "total_epsilon only applies with privacy: add epsilon, delta and unit of each run",
+                    argument="total_epsilon",
+                )
         for algorithm in self.algorithms or ():
             if algorithm not in available_algorithms():
                 known = ", ".join(available_algorithms())
@@ -59,7 +71,14 @@ class SitePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     @property
     def has_budget(self) -> bool:
         """Whether anything is limited over all runs together."""
-        return self.questions is not None or self.pulls_per_candidate is not None
+        return (self.questions, self.pulls_per_candidate, self.total_epsilon) != (None, None, None)
+
+    @property
+    def total_rho(self) -> float | None:
+        """The most zCDP of all runs together."""
+        if self.privacy is None or self.total_epsilon is None:
+            return None
+        return msgspec.structs.replace(self.privacy, epsilon=self.total_epsilon).rho
 
     def check_coordinator(self, host: str) -> None:
         """Raise `InputError` if this machine may not coordinate."""
@@ -97,6 +116,16 @@ class PolicyError(ProtocolError):
         self.why: WhyDeclined = why
 
 
+def noise_of(setup: Setup, privacy: Privacy | None, agents: int) -> NoiseScale | None:
+    """The noise that a site with so many agents adds: what its owner demands and what the coordinator asks for.
+
+    The agents of a site may use the same examples.
+    """
+    n, horizon = setup.problem.n, setup.problem.horizon
+    announced = None if setup.privacy is None else NoiseScale.of(setup.privacy, n, horizon, agents)
+    return announced if privacy is None else NoiseScale.of(privacy, n, horizon, agents).at_least(announced)
+
+
 class PolicyGuard:
     """Enforces a site's policy in one run: for the run as announced, each request, and each draw."""
 
@@ -108,10 +137,14 @@ class PolicyGuard:
         rehearsal: Rehearsal,
         budget: SiteBudget | None,
         label: Callable[[int], str],
+        agents: int = 1,
     ) -> None:
         self._policy, self._setup, self._run_id = policy, setup, run_id
         self._budget, self._label = budget, label
+        self.noise = noise_of(setup, policy.privacy, agents)
+        """The noise that the site adds in this run, if any."""
         self._check_run(rehearsal)
+        self._charge_privacy()
         algorithm = make_algorithm(setup.algorithm, **setup.options)
         self._shapes = rehearsal.shapes if algorithm.fixed_schedule else None
         self._kinds = {kind_of(kind) for kind in algorithm.messages}
@@ -124,6 +157,8 @@ class PolicyGuard:
             algorithm = make_algorithm(name, **self._setup.options)
         except CollabtopError:  # its text may quote the peer
             raise PolicyError("policy", f"the coordinator announced invalid options of {name}") from None
+        if self.noise is not None and not algorithm.private:
+            raise PolicyError("policy", f"the policy has privacy, but the messages of {name} have no noise")
         if algorithm.fixed_schedule and not rehearsal.complete:
             raise PolicyError(
                 "plan", f"the plan of {name} for this run cannot be computed here: it is invalid or too large"
@@ -135,6 +170,16 @@ class PolicyGuard:
             raise PolicyError(
                 "policy", f"the plan has {planned} questions, but the policy allows {self._policy.rounds}"
             )
+
+    def _charge_privacy(self) -> None:
+        """Count what the run spends of the privacy of all runs, before anything is pulled."""
+        privacy = self._policy.privacy
+        if privacy is None or self.noise is None or self._budget is None:
+            return
+        try:
+            self._budget.charge_privacy(self._run_id, privacy.unit, self.noise.rho)
+        except OverBudget as error:
+            raise PolicyError("budget", str(error)) from None
 
     def check_request(self, request: Request, answered: int) -> None:
         """Raise `PolicyError` if the agent, after `answered` answers in this run, should not answer this request."""

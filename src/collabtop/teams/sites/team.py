@@ -63,6 +63,7 @@ class RemoteArms(UnpullableArms):
     ) -> None:
         super().__init__(n, labels=labels, agents=agents, weights=weights)
         self.unit = Unit(direction, bounds)
+        self.uses_examples_once = True  # or the sites decline
 
 
 class SitesTeam(Team):
@@ -173,7 +174,10 @@ class SitesTeam(Team):
         if agents != setup.problem.agents:
             raise wrong_value("agents", setup.problem.agents, f"the sites have {agents} agents in total")
         self._recorder, self._stats = recorder, TransportStats()
-        run_id, states = self._run_id(), [PublicState(agent, setup.problem) for agent in range(agents)]
+        run_id, states = (
+            self._run_id(),
+            [PublicState(agent, setup.problem, setup.noise_margin) for agent in range(agents)],
+        )
         lost, last_request, begun = self._restore(states)
         recorder.note_status(set(range(agents)) - lost, "away")  # until they connect
         port = self._bind_port()

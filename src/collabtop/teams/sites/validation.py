@@ -39,8 +39,10 @@ class PublicState:
     collabtop.errors.ProtocolError: a mean or value outside [0, 1]
     """
 
-    def __init__(self, agent: int, problem: Problem) -> None:
+    def __init__(self, agent: int, problem: Problem, margin: float = 0.0) -> None:
         self.agent, self._problem = agent, problem
+        self._margin = margin
+        """By how much the noise of privacy may move a sum out of its range."""
         self.last_request = 0
         """Number of the last request that was answered."""
         self.answers = 0
@@ -269,9 +271,10 @@ class PublicState:
 
     def _pruned(self, question: msg.Prune, answer: msg.Hand) -> None:
         hand, left = self._pruned_hand
-        self._check_hand(answer, hand, left, 0)
+        batches = np.count_nonzero(np.diff(question.pulls, prepend=0))
+        self._check_hand(answer, hand, left, 0, slack=self._margin * batches / int(question.pulls[-1]))
 
-    def _check_hand(self, answer: msg.Hand, hand: Ints, live: int, accepted: int) -> None:
+    def _check_hand(self, answer: msg.Hand, hand: Ints, live: int, accepted: int, slack: float = 0.0) -> None:
         _need(len(answer.arms) == len(answer.means) == live, "a different number of arms than held")
         _need(
             len(answer.accepted) == len(answer.accepted_means) == accepted,
@@ -281,7 +284,7 @@ class PublicState:
         _need(
             _distinct(named) and bool(np.isin(named, hand).all()), "repeated arms, or arms that the agent was not dealt"
         )
-        self._in_range(answer.means)
+        self._in_range(answer.means, slack)
         self._in_range(answer.accepted_means)
 
     def _means(self, question: msg.Pull, answer: msg.Means | msg.Moments) -> None:
@@ -291,7 +294,8 @@ class PublicState:
             len(answer.means) == (pulled * count if len(question.times) == 1 else pulled),
             "a different number of means than arms pulled",
         )
-        self._in_range(answer.means)
+        fewest = int(question.times[question.times > 0].min(initial=2**31))
+        self._in_range(answer.means, self._margin / fewest)
         self._check_squares(answer.means, answer.squares if isinstance(answer, msg.Moments) else None)
 
     def _coarse(self, question: msg.PullOpen, answer: msg.CoarseMeans) -> None:
@@ -317,12 +321,15 @@ class PublicState:
             _need(_within(numbers.unpack(), 0, answer.steps), "squares out of range")
         self._check_squares(answer.means(), answer.squares())
 
-    def _in_range(self, values: Reals) -> None:
+    def _in_range(self, values: Reals, slack: float = 0.0) -> None:
         # NaN fails these comparisons too.
         if self._problem.bounded:
-            few = len(values) < _FEW
-            within = all(0 <= value <= 1 for value in values.tolist()) if few else ((values >= 0) & (values <= 1)).all()
-            _need(bool(within), "a mean or value outside [0, 1]")
+            few, low, high = len(values) < _FEW, -slack, 1 + slack
+            if few:
+                within = all(low <= value <= high for value in values.tolist())
+            else:
+                within = bool(((values >= low) & (values <= high)).all())
+            _need(within, "a mean or value outside [0, 1]" + (", with noise" if slack else ""))
         else:
             _need(bool(np.isfinite(values).all()), "a mean or value that is not finite")
 
