@@ -11,6 +11,7 @@ import pytest
 
 import collabtop as ct
 from collabtop.events import SiteChanged
+from collabtop.teams.sites.port import MOST_CALLS
 from tests.support.zero_window import ZeroWindowPeer
 
 ARMS = ct.BernoulliArms([0.9, 0.5, 0.4])
@@ -74,6 +75,32 @@ def test_a_connection_without_a_call_is_closed(certs):
         run.join(40)
 
 
-def _fails(team):
+def _fails(team, agents=1):
     with pytest.raises(ct.SiteError):
-        ct.identify(ct.RemoteArms(3), **{**RUN, "agents": 1}, team=team)
+        ct.identify(ct.RemoteArms(3), **{**RUN, "agents": agents}, team=team)
+
+
+@pytest.mark.slow
+def test_of_many_connections_with_one_certificate_few_last(certs):
+    """Each site may have four calls. A connection whose calls have ended is closed within twenty seconds."""
+    with ct.SitesTeam(["site0", "site1"], listen="localhost:0", cert=certs / "coordinator.pem", wait=30) as team:
+        run = threading.Thread(target=lambda: _fails(team, agents=2))
+        run.start()
+        time.sleep(0.5)
+        peers = [ZeroWindowPeer(team.port, certs, "site1", calls=1, hello=False) for _ in range(20)]
+        end = time.monotonic() + 28
+        assert sum(_is_open(peer, end) for peer in peers) <= MOST_CALLS
+        for peer in peers:
+            peer.close()
+        run.join(40)
+
+
+def _is_open(peer, end):
+    """Whether the server keeps a connection until this time."""
+    try:
+        peer.socket.settimeout(max(0.1, end - time.monotonic()))
+        while peer.socket.recv(1 << 16):
+            peer.socket.settimeout(max(0.1, end - time.monotonic()))
+    except TimeoutError:
+        return True
+    return False
