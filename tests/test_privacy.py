@@ -249,6 +249,7 @@ def test_a_private_run_stays_within_its_horizon_words_and_epsilon(algorithm, see
     assert result.pulls <= 3 * 900
     assert result.privacy.epsilon <= 1.0
     assert result.exact == []
+    assert ct.identify(arms, **run, algorithm=algorithm, privacy=privacy(), team="threads") == result
     if algorithm == "uniform":  # a single round, which cannot end early
         plain = ct.identify(arms, **run, algorithm=algorithm)
         assert (result.words, result.bits, result.pulls) == (plain.words, plain.bits, plain.pulls)
