@@ -9,6 +9,7 @@ from collabtop.arms.rate import RateLimit
 from collabtop.arms.unit import Bounds, Direction
 from collabtop.coordination.team import Team
 from collabtop.events import OnEvent
+from collabtop.privacy import Privacy
 from collabtop.runs.budget import Cost
 from collabtop.runs.execute import OnInterrupt, Timeout
 from collabtop.runs.spec import TeamName
@@ -27,6 +28,7 @@ class ArmsOptions(TypedDict, total=False):
     workers: int | None
     rate: RateLimit | None
     robust: int
+    privacy: Privacy | None
     algorithm: str | Algorithm
     options: dict[str, Any] | None
     seed: int | None
