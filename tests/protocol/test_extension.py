@@ -153,3 +153,19 @@ def test_the_mean_of_an_extension_is_mirrored_for_large_m():
     result = ct.identify(ARMS, 4, agents=2, horizon=500, algorithm=Majority(), seed=1)
     assert sorted(result.top) == [0, 1, 2, 3]
     assert np.isfinite(result.words)
+
+
+def test_an_extension_whose_messages_cannot_be_counted_is_refused():
+    class Whisper(Message, frozen=True, tag="whisper.Whisper"):
+        text: str | None
+
+    class Whispers(AgentExtension):
+        name: ClassVar[str] = "whisper"
+        messages: ClassVar[Mapping[type[Message], type[Message] | None]] = {Whisper: None}
+
+        def handle(self, message):
+            return None
+
+    with pytest.raises(ct.InputError, match=r"text of whisper.Whisper is str \| None, but a field is an int") as caught:
+        register_extension(Whispers)
+    assert caught.value.argument == "messages"

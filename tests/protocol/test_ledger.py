@@ -7,8 +7,8 @@ import pytest
 
 import collabtop as ct
 from collabtop.errors import ProtocolError
-from collabtop.protocol.ledger import Entry, Ledger, Meter, TransportStats
-from collabtop.protocol.messages import Cut, Deal, Held, Means, Reply, Sample
+from collabtop.protocol.ledger import Entry, Ledger, Meter, TransportStats, cost
+from collabtop.protocol.messages import Cut, Deal, Held, Means, Message, Reals, Reply, Sample
 
 
 def reply(agent, answer, pulls=0, number=1):
@@ -91,3 +91,45 @@ def test_transport_statistics_do_not_affect_equality():
 def test_waiting_time_is_a_transport_statistic():
     arms = ct.BernoulliArms([0.1, 0.9])
     assert ct.identify(arms, 1, agents=2, horizon=10, algorithm="uniform").ledger.transport.seconds > 0
+
+
+class Perhaps(Message, frozen=True, tag="perhaps.Perhaps"):
+    count: int | None
+    share: float | None = None
+    flag: bool | None = None
+
+
+def test_an_optional_number_is_a_word_and_its_presence_a_bit():
+    assert cost(Perhaps(None)) == (3, 3)
+    assert cost(Perhaps(7)) == (3, 3 + 32)
+    assert cost(Perhaps(7, 0.5, True)) == (3, 3 + 32 + 64 + 1)
+    assert cost(Perhaps(7, 0.5, free=("count", "share"))) == (1, 1)
+    meter = Meter(agents=2, horizon=10)
+    meter.count("up", [Perhaps(7), Perhaps(None, 0.5)])
+    assert (meter.ledger().words, meter.ledger().bits) == (6, 6 + 32 + 64)
+
+
+class Note(Message, frozen=True, tag="note.Note"):
+    text: str
+
+
+class Listed(Message, frozen=True, tag="note.Listed"):
+    values: list[float]
+
+
+class Either(Message, frozen=True, tag="note.Either"):
+    value: int | float
+
+
+@pytest.mark.parametrize("message", [Note("0.25"), Listed([0.25]), Either(3)])
+def test_a_field_that_cannot_be_counted_is_refused(message):
+    with pytest.raises(ProtocolError, match=r"(text|values?) of note.* is .*, but a field is an int, float, bool"):
+        cost(message)
+
+
+class Square(Message, frozen=True, tag="square.Square"):
+    table: Reals
+
+
+def test_every_number_of_a_table_is_counted():
+    assert cost(Square(np.zeros((3, 4)))) == (12, 12 * 64)

@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from collabtop.errors import InputError
+from collabtop.errors import InputError, ProtocolError
 from collabtop.problem import Problem
+from collabtop.protocol.ledger import check_fields
 from collabtop.protocol.messages import Ints, Message, Reals, kind_of
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
@@ -103,7 +104,7 @@ def register_extension(extension: _Extension) -> _Extension:
     """Make agents and sites of this process understand the messages of an extension; a class decorator.
 
     Raises:
-        InputError: the name or a tag is wrong, or taken.
+        InputError: the name or a tag is wrong, or taken, or a message has a field that cannot be counted.
     """
     name = getattr(extension, "name", None)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -122,6 +123,11 @@ def register_extension(extension: _Extension) -> _Extension:
                 f"the tag of a message of {extension.__name__} is {tag!r}, but '{name}.' and a word are needed",
                 argument="messages",
             )
+    for kind in {*extension.messages, *answers}:
+        try:
+            check_fields(kind)
+        except ProtocolError as error:
+            raise InputError(str(error), argument="messages") from None
     if len(set(tags)) < len(tags):
         raise InputError(f"two messages of {extension.__name__} have the same tag", argument="messages")
     _extensions[name] = extension

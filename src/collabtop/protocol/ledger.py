@@ -3,7 +3,8 @@
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from operator import attrgetter
-from typing import Any, Literal
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 import numpy as np
@@ -18,6 +19,7 @@ Form = tuple[type[Message], tuple[str, ...], tuple[str, ...]]
 """What the fixed part of a message's cost depends on: its kind, what is free in it, and what it was chosen from."""
 form_of: Callable[[Message], Form] = attrgetter("__class__", "free", "chosen_from")
 _type_code: Callable[[Any], str] = attrgetter("dtype.char")
+_size: Callable[[Any], int] = attrgetter("size")
 
 _BITS = {bool: 1, int: 32, float: 64}
 _ARRAY_BITS = {"?": 1, "l": 32, "q": 32, "d": 64}  # by NumPy's type codes
@@ -27,7 +29,7 @@ def cost(message: Message) -> tuple[int, int]:
     """Words and bits of a message's payload: one word per number; 32 bits per integer, 64 per real, 1 per flag.
 
     If the kind of the message was chosen from several, the choice is one more word, of as many bits as tell the kinds
-    apart.
+    apart. A number that may be missing is one word, and one more bit tells whether it is there.
 
     >>> import numpy as np
     >>> from collabtop.protocol.messages import Border, Pull
@@ -43,17 +45,19 @@ def cost(message: Message) -> tuple[int, int]:
 
 def _cost_of_form(form: Form, messages: Collection[Message]) -> tuple[int, int]:
     """Words and bits of messages of the same form together."""
-    words, bits, arrays = _fixed_cost(*form)
+    words, bits, optional, arrays = _fixed_cost(*form)
     words, bits = words * len(messages), bits * len(messages)
+    for name, size in optional:
+        bits += size * sum(value is not None for value in map(attrgetter(name), messages))
     for name in arrays:
         values = list(map(attrgetter(name), messages))
         if set(map(type, values)) == {np.ndarray} and len(codes := set(map(_type_code, values))) == 1:
-            count = sum(map(len, values))
+            count = sum(map(_size, values))
             words, bits = words + count, bits + count * _ARRAY_BITS[codes.pop()]
             continue
         for value in values:
             if isinstance(value, np.ndarray):
-                words, bits = words + len(value), bits + len(value) * _ARRAY_BITS[value.dtype.char]
+                words, bits = words + value.size, bits + value.size * _ARRAY_BITS[value.dtype.char]
             elif isinstance(value, Packed):
                 words, bits = words + value.count, bits + value.bits
     return words, bits
@@ -62,17 +66,53 @@ def _cost_of_form(form: Form, messages: Collection[Message]) -> tuple[int, int]:
 @cache
 def _fixed_cost(
     kind: type[Message], free: tuple[str, ...], chosen_from: tuple[str, ...]
-) -> tuple[int, int, tuple[str, ...]]:
-    """Words and bits of the choice and the scalar fields of a kind of message, and the names of its array fields."""
+) -> tuple[int, int, tuple[tuple[str, int], ...], tuple[str, ...]]:
+    """What is the same for all messages of a form, and which fields differ.
+
+    Words and bits of the choice and of scalar fields, the names of optional ones with the bits of their numbers, and
+    the names of array fields.
+    """
     types = {field.name: field.type for field in msgspec.structs.fields(kind)}
     unknown = set(free) - set(types)
     if unknown:
         raise ProtocolError(f"{kind_of(kind)} declares {sorted(unknown)} as free, but has no such field")
     counted = {name: type_ for name, type_ in types.items() if name not in {"free", "chosen_from", *free}}
+    check_fields(kind)
     scalars = [_BITS[type_] for type_ in counted.values() if type_ in _BITS]
+    optional = [(name, size) for name, type_ in counted.items() if (size := _optional_bits(type_)) is not None]
+    scalars += [1] * len(optional)  # whether the number is there
     if chosen_from:
         scalars.append(_choice_bits(kind, chosen_from))
-    return len(scalars), sum(scalars), tuple(name for name in counted if counted[name] not in _BITS)
+    arrays = tuple(name for name, type_ in counted.items() if _is_array(type_))
+    return len(scalars), sum(scalars), tuple(optional), arrays
+
+
+def check_fields(kind: type[Message]) -> None:
+    """Raise `ProtocolError` if a field of a kind of message has a type that cannot be counted."""
+    for field in msgspec.structs.fields(kind):
+        known = field.type in _BITS or _optional_bits(field.type) is not None or _is_array(field.type)
+        if field.name not in Message.__struct_fields__ and not known:
+            type_ = field.type.__name__ if isinstance(field.type, type) else field.type
+            raise ProtocolError(
+                f"{field.name} of {kind_of(kind)} is {type_}, but a field is an int, float, bool, an array of these, "
+                "or one of them or None"
+            )
+
+
+def _parts(type_: Any) -> list[Any]:
+    """The types that a value can have, without None."""
+    is_union = get_origin(type_) in (Union, UnionType)
+    return [part for part in get_args(type_) if part is not NoneType] if is_union else [type_]
+
+
+def _optional_bits(type_: Any) -> int | None:
+    """The bits of a number that may be missing; None if it is no such number."""
+    parts = _parts(type_)
+    return _BITS.get(parts[0]) if type_ not in _BITS and len(parts) == 1 else None
+
+
+def _is_array(type_: Any) -> bool:
+    return all(part is Packed or get_origin(part) is np.ndarray for part in _parts(type_))
 
 
 def _choice_bits(kind: type[Message], chosen_from: tuple[str, ...]) -> int:
