@@ -4,8 +4,9 @@
 
 The naive implementation (tests/support/naive.py) shares no code with the package. The settings take all algorithms that
 it has in turn, with few and many arms, m = 1 and larger (above n / 2 too), one agent and more agents than arms, ties at
-the border and elsewhere, tiny means and means near 1. Each horizon is doubled until the naive implementation is right
-often enough for a rate between 0 and 1.
+the border and elsewhere, tiny means and means near 1, and non-IID arms with weights and without. Each horizon is
+doubled until the naive implementation is right often enough for a rate between 0 and 1. fed-elim stops there with its
+best guess; of its local answers, that of the first agent is compared.
 
 Each setting is compared with Fisher's exact test, corrected for the number of settings (Holm): with equal rates, some
 setting differs with probability 1% at most. Small differences that all point to a fault add up in a second test, of the
@@ -17,7 +18,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +32,21 @@ import collabtop as ct
 from collabtop.algorithms.registry import make_algorithm
 
 LEVEL = 0.01
-HETEROGENEOUS = ("uniform", "collab-top-noniid", "collab-top-noniid full", "frugal-top-noniid")
+FED_ELIM = ("fed-elim", "fed-elim local")
+HETEROGENEOUS = ("uniform", "collab-top-noniid", "collab-top-noniid full", "frugal-top-noniid", *FED_ELIM)
 ONE_AGENT = ("sar", "nsar", "sequential-halving")
 BEST_ARM = ("sequential-halving", "hkk", "tzz")
-OPTIONS: dict[str, dict[str, Any]] = {"full": {"schedule": "full"}, "frugal-top-noniid": {"coarseness": 0.0}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "full": {"schedule": "full"},
+    "frugal-top-noniid": {"coarseness": 0.0},
+    "fed-elim": {"confidence": 1 - naive.FED_ELIM_DELTA},
+}
 
 
 def in_the_package(name: str) -> ct.Algorithm:
     """The package's algorithm of a name in the naive implementation, such as "collab-top-iid full"."""
-    algorithm, _, schedule = name.partition(" ")
-    return make_algorithm(algorithm, **OPTIONS.get(schedule or algorithm, {}))
+    algorithm, _, variant = name.partition(" ")
+    return make_algorithm(algorithm, **OPTIONS.get(variant, OPTIONS.get(algorithm, {})))
 
 
 @dataclass(frozen=True)
@@ -54,10 +60,13 @@ class Setting:
     horizon: int
     lenient: bool = False
     """Whether only an arm that is worse than the m-th best makes an answer wrong."""
+    weights: tuple[float, ...] | None = None
 
     def wrong(self, top: set[int]) -> bool:
         """Whether these are not m best arms: equally good ones may replace each other."""
-        values = self.table.mean(axis=1)
+        values = np.average(self.table, axis=1, weights=self.weights)
+        if self.algorithm == "fed-elim local":
+            values = self.table[:, 0]
         if self.lenient:
             return bool(values[sorted(top)].min() < np.sort(values)[-self.m] - 1e-12)
         return not np.allclose(np.sort(values[sorted(top)]), np.sort(values)[-self.m :], rtol=0, atol=1e-12)
@@ -65,20 +74,32 @@ class Setting:
     def naive_errors(self, runs: int, seed: int) -> int:
         """How many of so many runs of the naive implementation are wrong."""
         rng, table = np.random.default_rng(seed), self.table.tolist()
-        return sum(self.wrong(naive.answer(self.algorithm, table, self.m, self.horizon, rng)) for _ in range(runs))
+        asked = self.algorithm, table, self.m, self.horizon, rng, self.weights
+        return sum(self.wrong(naive.answer(*asked)) for _ in range(runs))
 
     def package_errors(self, runs: int, seed: int) -> int:
         """How many of so many runs of the package are wrong."""
         heterogeneous = self.algorithm in HETEROGENEOUS
-        arms = ct.HeterogeneousArms(self.table) if heterogeneous else ct.BernoulliArms(self.table[:, 0])
-        rules: dict[str, Any] = {"horizon": self.horizon, "algorithm": in_the_package(self.algorithm)}
+        table = self.table
+        arms = ct.HeterogeneousArms(table, weights=self.weights) if heterogeneous else ct.BernoulliArms(table[:, 0])
+        algorithm = in_the_package(self.algorithm)
+        rules: dict[str, Any] = {"horizon": self.horizon, "algorithm": algorithm}
+        if self.algorithm in FED_ELIM:
+            rules = {"max_horizon": self.horizon, "algorithm": "fed-elim", **algorithm.options}
         agents = self.table.shape[1]
         results = (ct.identify(arms, self.m, agents=agents, seed=seed + run, **rules) for run in range(runs))
-        return sum(self.wrong(set(result.top_indices)) for result in results)
+        return sum(self.wrong(self._answer(result)) for result in results)
+
+    def _answer(self, result: ct.Result) -> set[int]:
+        if self.algorithm != "fed-elim local":
+            return set(result.top_indices)
+        assert result.local_top is not None
+        return set(result.local_top[0])
 
     def __str__(self) -> str:
         n, agents = self.table.shape
-        return f"{self.algorithm:23} {self.kind:12} n={n:<3} m={self.m:<3} K={agents:<3} T={self.horizon:<8}"
+        kind = self.kind if self.weights is None else f"{self.kind}, weighted"
+        return f"{self.algorithm:23} {kind:22} n={n:<3} m={self.m:<3} K={agents:<3} T={self.horizon:<8}"
 
 
 def means_of(kind: str, n: int, m: int, rng: np.random.Generator) -> np.ndarray:
@@ -115,12 +136,15 @@ def draw_setting(number: int, rng: np.random.Generator) -> Setting:
         shift = rng.uniform(-1, 1, table.shape) * np.minimum(table, 1 - table)
         table = table + shift - shift.mean(axis=1, keepdims=True) if agents > 1 else table
         table = np.clip(table, 0, 1)
+    weights = None
+    if algorithm in HETEROGENEOUS and agents > 1 and rng.random() < 0.5:
+        weights = tuple(rng.choice([1.0, 2.0, 5.0], agents).tolist())
     horizon = in_the_package(algorithm).smallest_horizon(ct.Problem(n, m, agents, horizon=1).inner)
-    target, setting = rng.uniform(0.1, 0.8), Setting(algorithm, kind, table, m, horizon)
+    target, setting = rng.uniform(0.1, 0.8), Setting(algorithm, kind, table, m, horizon, weights=weights)
     for _ in range(14):
         if setting.naive_errors(40, seed=number) <= 40 * target:
             break
-        setting = Setting(algorithm, kind, table, m, 2 * setting.horizon)
+        setting = replace(setting, horizon=2 * setting.horizon)
     return setting
 
 

@@ -3,7 +3,8 @@
 It is written from the paper, its corrections (docs/errata.md) and docs/frugal-top.md, to be read and not to be fast.
 There are no agents and no messages, only what decides the answer: how often an arm is pulled before which decision.
 Rewards are 0 or 1. Successes are whole numbers, and a tie is broken by a random number that an arm gets in each round:
-a value is the pair (successes, random number), and so is the difference of two values. Pairs are compared exactly.
+a value is the pair (successes, random number), and so is the difference of two values. Pairs are compared exactly. If
+agents have weights, each success counts as much as its agent, and sums are compared to nine digits.
 """
 
 from __future__ import annotations
@@ -17,18 +18,22 @@ import numpy as np
 
 Table = Sequence[Sequence[float]]
 """One row per arm with its mean at each agent; all means of a row are equal for IID arms."""
-Value = tuple[int, float]
+Value = tuple[float, float]
+Weights = Sequence[float] | None
+"""How much each agent counts in the value of an arm; None: all count the same."""
 
 
-def answer(algorithm: str, table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+def answer(
+    algorithm: str, table: Table, m: int, horizon: int, rng: np.random.Generator, weights: Weights = None
+) -> set[int]:
     """The m arms that the algorithm returns in one run."""
     n = len(table)
     if m == n:
         return set(range(n))
     if n < 2 * m:  # look for the worst n - m arms, with mirrored rewards
         mirrored = [[1 - mean for mean in row] for row in table]
-        return set(range(n)) - answer(algorithm, mirrored, n - m, horizon, rng)
-    result = ALGORITHMS[algorithm](table, m, horizon, rng)
+        return set(range(n)) - answer(algorithm, mirrored, n - m, horizon, rng, weights)
+    result = ALGORITHMS[algorithm](table, m, horizon, rng, *([] if weights is None else [weights]))
     assert len(result) == m
     return result
 
@@ -36,9 +41,10 @@ def answer(algorithm: str, table: Table, m: int, horizon: int, rng: np.random.Ge
 class Run:
     """The successes of each arm, the arms still open, and those accepted."""
 
-    def __init__(self, table: Table, m: int, rng: np.random.Generator) -> None:
+    def __init__(self, table: Table, m: int, rng: np.random.Generator, weights: Weights = None) -> None:
         self.table, self.m, self.rng = table, m, rng
-        self.successes = [0] * len(table)
+        self.weights = weights or [1] * len(table[0])
+        self.successes = [0.0] * len(table)
         self.open = list(range(len(table)))
         self.accepted: set[int] = set()
 
@@ -47,13 +53,13 @@ class Run:
         self.successes[arm] += int(self.rng.binomial(times, self.table[arm][0]))
 
     def pull_at_every_agent(self, arm: int, times: int) -> None:
-        for mean in self.table[arm]:
-            self.successes[arm] += int(self.rng.binomial(times, mean))
+        for mean, weight in zip(self.table[arm], self.weights, strict=True):
+            self.successes[arm] += weight * int(self.rng.binomial(times, mean))
 
     def decide(self, keep: int) -> None:
         """Keep the open arms with the smallest gaps; of the others, accept those that rank m_r or better."""
         left = self.m - len(self.accepted)  # m_r
-        value = {arm: (self.successes[arm], self.rng.random()) for arm in self.open}
+        value = {arm: (round(self.successes[arm], 9), self.rng.random()) for arm in self.open}
         ranked = sorted(self.open, key=lambda arm: value[arm], reverse=True)  # sigma_r
         best, others = ranked[:left], ranked[left:]
         gap: dict[int, Value] = {}
@@ -75,7 +81,7 @@ class Run:
 
 
 def difference(larger: Value, smaller: Value) -> Value:
-    return larger[0] - smaller[0], larger[1] - smaller[1]
+    return round(larger[0] - smaller[0], 9), larger[1] - smaller[1]
 
 
 def halved(n: int) -> list[int]:
@@ -99,8 +105,8 @@ def largest(works: Callable[[int], bool], start: int) -> int:
 # -- the paper's algorithms and its baselines
 
 
-def uniform(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
-    run = Run(table, m, rng)
+def uniform(table: Table, m: int, horizon: int, rng: np.random.Generator, weights: Weights = None) -> set[int]:
+    run = Run(table, m, rng, weights)
     for arm in run.open:
         run.pull_at_every_agent(arm, horizon // len(table))
     run.decide(keep=0)
@@ -156,10 +162,12 @@ def collab_top_iid_full(table: Table, m: int, horizon: int, rng: np.random.Gener
     return run.accepted
 
 
-def collab_top_noniid(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+def collab_top_noniid(
+    table: Table, m: int, horizon: int, rng: np.random.Generator, weights: Weights = None
+) -> set[int]:
     n, agents, sizes = len(table), len(table[0]), halved(len(table))
     totals = [0] + [horizon * agents * 2**r // (2 * n * (len(sizes) - 1)) // agents for r in range(1, len(sizes))]
-    run = Run(table, m, rng)
+    run = Run(table, m, rng, weights)
     for r in range(len(sizes) - 1):
         for arm in run.open:
             run.pull_at_every_agent(arm, totals[r + 1] - totals[r])
@@ -168,9 +176,11 @@ def collab_top_noniid(table: Table, m: int, horizon: int, rng: np.random.Generat
     return run.accepted
 
 
-def collab_top_noniid_full(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+def collab_top_noniid_full(
+    table: Table, m: int, horizon: int, rng: np.random.Generator, weights: Weights = None
+) -> set[int]:
     sizes, time_left = halved(len(table)), horizon
-    run = Run(table, m, rng)
+    run = Run(table, m, rng, weights)
     for r in range(len(sizes) - 1):
         if not run.open:
             break
@@ -302,6 +312,91 @@ def tzz(table: Table, m: int, horizon: int, rng: np.random.Generator, rounds: in
         order = [int(arm) for arm in rng.permutation(list(successes))]
         testers = [order[agent % len(order)] for agent in range(agents)]
     return {max(successes, key=lambda arm: (round(successes[arm] / pulls[arm], 9), rng.random()))}
+
+
+FED_ELIM_DELTA = 0.9
+"""Large, so that fed-elim drops arms early and errs often enough to be compared."""
+
+
+class OpenArms:
+    """The arms that are open for all agents together, or for one agent, with fed-elim's rule for settling them."""
+
+    def __init__(self, n: int, m: int) -> None:
+        self.open, self.accepted, self.m = list(range(n)), set[int](), m
+
+    def settle(self, mean: dict[int, float], radius: float, rng: np.random.Generator) -> None:
+        ranked = self.ranked(mean, rng)
+        left = self.m - len(self.accepted)
+        best, others = ranked[:left], ranked[left:]
+        lowest, highest = mean[best[-1]], mean[others[0]]
+        accepted = [arm for arm in best if mean[arm] > highest + 2 * radius]
+        rejected = [arm for arm in others if mean[arm] < lowest - 2 * radius]
+        self.accepted |= set(accepted)
+        self.open = [arm for arm in self.open if arm not in accepted and arm not in rejected]
+        left = self.m - len(self.accepted)
+        if left == len(self.open):
+            self.accepted |= set(self.open)
+        if left in (0, len(self.open)):
+            self.open = []
+
+    def guess(self, mean: dict[int, float], rng: np.random.Generator) -> set[int]:
+        return self.accepted | set(self.ranked(mean, rng)[: self.m - len(self.accepted)])
+
+    def ranked(self, mean: dict[int, float], rng: np.random.Generator) -> list[int]:
+        chance = {arm: rng.random() for arm in self.open}
+        return sorted(self.open, key=lambda arm: (round(mean[arm], 9), chance[arm]), reverse=True)
+
+
+def fed_elim_both(
+    table: Table, m: int, horizon: int, rng: np.random.Generator, weights: Weights
+) -> tuple[set[int], set[int]]:
+    """The best arms of all agents together, and those of the first agent; of the others, only the pulls matter."""
+    n, agents = len(table), len(table[0])
+    shares = [weight / sum(weights) for weight in weights] if weights else [1 / agents] * agents
+    everyone, own = OpenArms(n, m), [OpenArms(n, m) for _ in range(agents)]
+    successes, pulls = np.zeros((agents, n), np.int64), np.zeros((agents, n), np.int64)
+
+    def pull(agent: int, arm: int, total: int) -> None:
+        successes[agent, arm] += rng.binomial(total - pulls[agent, arm], table[arm][agent])
+        pulls[agent, arm] = total
+
+    def local_mean(agent: int) -> dict[int, float]:
+        return {arm: successes[agent, arm] / max(1, pulls[agent, arm]) for arm in range(n)}
+
+    def settle_own(agent: int, total: int) -> None:
+        if own[agent].open:
+            evidence = math.log(8 * n * agents * total**2 / FED_ELIM_DELTA)
+            own[agent].settle(local_mean(agent), math.sqrt(evidence / (2 * total)), rng)
+
+    t, time_left, mean = 0, horizon, dict[int, float]()
+    while everyone.open and n * max(1, 2 * t) <= horizon:
+        t = max(1, 2 * t)
+        for agent in range(agents):
+            for arm in {*everyone.open, *own[agent].open}:
+                pull(agent, arm, t)
+            settle_own(agent, t)
+        mean = {
+            arm: sum(share * successes[agent, arm] for agent, share in enumerate(shares)) / t for arm in everyone.open
+        }
+        # The variance of the mean of all agents is 1 / 4 t times the sum of squared shares, at most.
+        squared = sum(share**2 for share in shares)
+        everyone.settle(mean, math.sqrt(squared * math.log(8 * n * t**2 / FED_ELIM_DELTA) / (2 * t)), rng)
+    time_left = horizon - n * t
+    while own[0].open and len(own[0].open) * t <= time_left:
+        time_left -= len(own[0].open) * t
+        t *= 2
+        for arm in own[0].open:
+            pull(0, arm, t)
+        settle_own(0, t)
+    return everyone.guess(mean, rng), own[0].guess(local_mean(0), rng)
+
+
+def fed_elim(table: Table, m: int, horizon: int, rng: np.random.Generator, weights: Weights = None) -> set[int]:
+    return fed_elim_both(table, m, horizon, rng, weights)[0]
+
+
+def fed_elim_local(table: Table, m: int, horizon: int, rng: np.random.Generator, weights: Weights = None) -> set[int]:
+    return fed_elim_both(table, m, horizon, rng, weights)[1]
 
 
 # -- frugal-top
@@ -448,10 +543,12 @@ def noniid_rounds(n: int, m: int, horizon: int) -> list[tuple[int, int]]:
     return [(size, total) for size, total, before in zip(sizes, totals, [0, *totals], strict=False) if total > before]
 
 
-def frugal_top_noniid(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+def frugal_top_noniid(
+    table: Table, m: int, horizon: int, rng: np.random.Generator, weights: Weights = None
+) -> set[int]:
     """With exact means: rounding is no part of the comparison."""
     rounds = noniid_rounds(len(table), m, horizon)
-    run, before = Run(table, m, rng), 0
+    run, before = Run(table, m, rng, weights), 0
     for (_, total), keep in zip(rounds, [*(size for size, _ in rounds[1:]), 0], strict=True):
         for arm in run.open:
             run.pull_at_every_agent(arm, total - before)
@@ -461,7 +558,7 @@ def frugal_top_noniid(table: Table, m: int, horizon: int, rng: np.random.Generat
     return run.accepted
 
 
-ALGORITHMS: dict[str, Callable[[Table, int, int, np.random.Generator], set[int]]] = {
+ALGORITHMS: dict[str, Callable[..., set[int]]] = {
     "uniform": uniform,
     "kzz": kzz,
     "kzz-balanced": kzz,
@@ -475,6 +572,8 @@ ALGORITHMS: dict[str, Callable[[Table, int, int, np.random.Generator], set[int]]
     "batched-sar": batched_sar,
     "hkk": hkk,
     "tzz": tzz,
+    "fed-elim": fed_elim,
+    "fed-elim local": fed_elim_local,
     "frugal-top": frugal_top,
     "frugal-top-noniid": frugal_top_noniid,
 }
