@@ -66,8 +66,10 @@ class Agent:
         *,
         batches: Batches | None = None,
         noise: Noise | None = None,
+        least_squares: int = 0,
     ) -> None:
         self.number = number
+        self._least_squares = least_squares  # the squares of smaller batches are sent as if they were unknown
         scale = setup.noise_scale
         if noise is None and scale is not None:
             noise = Noise(scale, scale.margin, setup.seed, number)
@@ -223,6 +225,8 @@ class Agent:
             raise
         draws.pulls_made += count
         squares = draws.squares
+        if squares is not None and self._least_squares:
+            squares = np.where(times < self._least_squares, np.nan, squares)
         if self._mirrored:
             if squares is not None:
                 squares = squares_of_opposite(squares, sums, times, bounded=self._problem.bounded)

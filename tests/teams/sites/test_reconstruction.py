@@ -9,6 +9,7 @@ fewer than one of a million runs of a test. (The draws cannot be seeded, since t
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ import collabtop as ct
 from collabtop.algorithms.registry import make_algorithm
 from collabtop.arms.draws import pull_rng
 from collabtop.protocol.agent import Agent
-from collabtop.protocol.messages import Prune, Pull, PullHand, PullOpen, Request, Sample
+from collabtop.protocol.messages import Moments, Prune, Pull, PullHand, PullOpen, Request, Sample, SendSquares
 from collabtop.protocol.setup import Setup
 from collabtop.teams.sites.journal import Journal
 from collabtop.teams.sites.min_batch import SmallBatchError, check_batch
@@ -217,6 +218,61 @@ def test_the_survivors_of_a_pruning_reveal_no_more_than_means_do(min_batch):
         first_rewards_found(min_batch, first=1)
     assert first_rewards_found(min_batch, first=min_batch) <= limit(400, share_guessed_from_a_mean(min_batch))
     assert first_rewards_found(1, first=1) >= 340  # all but 10 on average: not exactly half of the rewards are 1
+
+
+# -- the coordinator asks for squares
+
+
+class Scores(Coins):
+    """Scores between 0 and 1 instead of coin flips."""
+
+    def pull(self, arms, times, draws):
+        assert len(times) == 1
+        drawn = draws.bulk.random((len(arms), times[0]))
+        for arm, rewards in zip(arms.tolist(), drawn.tolist(), strict=True):
+            self.rewards[arm] += rewards
+        draws.squares = (drawn**2).sum(axis=1)
+        return drawn.sum(axis=1)
+
+
+def pairs_solved(min_batch, pulls, kind=Scores):
+    """How many of 300 batches the attacker solves for two of their rewards, if it takes them for batches of two."""
+    arms = kind(300)
+    agent = site_agent(arms, horizon=10**6, min_batch=min_batch)
+    answer: Any = agent.answer(Request(0, 1, (SendSquares(), Pull(None, np.array([pulls]))))).answer
+    spread = np.sqrt(np.maximum(answer.squares - answer.means**2, 0.0))
+    found = np.column_stack([answer.means - spread, answer.means + spread])
+    rewards = np.sort([rewards[:pulls] for rewards in arms.rewards])
+    nearest = np.abs(found[:, :, None] - rewards[:, None, :]).min(axis=2)
+    return int((nearest < 1e-6).all(axis=1).sum())
+
+
+def test_squares_do_not_reveal_the_rewards_of_a_pair():
+    assert pairs_solved(1, pulls=2) == 300  # both rewards of every pair, from a mean and a mean square
+    assert pairs_solved(2, pulls=2) == 0
+    assert pairs_solved(2, pulls=3) == 0
+
+
+@pytest.mark.parametrize("question", [Pull(None, np.array([20])), PullOpen(None, 20, 0.0)])
+def test_squares_of_the_smallest_batch_are_sent_as_if_they_were_unknown(question):
+    """Unknown squares are at their upper bound, the mean; those of a larger batch are sent."""
+    agents = [site_agent(Scores(20), horizon=1_000, min_batch=min_batch) for min_batch in (20, 5)]
+    hidden, sent = (agent.answer(Request(0, 1, (SendSquares(), question))).answer for agent in agents)
+    assert means_and_squares(hidden)[0] == pytest.approx(means_and_squares(hidden)[1])
+    means, squares = means_and_squares(sent)
+    assert (squares < means - 0.01).all()
+
+
+def means_and_squares(answer):
+    return (answer.means, answer.squares) if isinstance(answer, Moments) else (answer.means(), answer.squares())
+
+
+@pytest.mark.parametrize("pulls", [2, 20])
+def test_squares_of_coin_flips_are_their_means(pulls):
+    """So they reveal nothing that the means do not."""
+    agent = site_agent(Patients(50, seed=1).dataset(), horizon=1_000, min_batch=1)
+    answer: Any = agent.answer(Request(0, 1, (SendSquares(), Pull(None, np.array([pulls]))))).answer
+    assert (answer.squares == answer.means).all()
 
 
 # -- the coordinator repeats a run with one pull more

@@ -18,7 +18,7 @@ from collabtop.runlog.file import RunLog
 from collabtop.runlog.format import Exchange, JournalHeader
 from collabtop.runlog.recorder import RewardRecorder
 from collabtop.teams.logging_team import as_record, requests_in
-from collabtop.teams.sites.min_batch import check_batch
+from collabtop.teams.sites.min_batch import check_batch, least_squares
 from collabtop.teams.sites.site_policy import PolicyGuard, noise_of
 from collabtop.teams.sites.validation import PublicState
 
@@ -110,6 +110,7 @@ class Journal:
                     Agent(
                         *(number, arms, drawn, self._recorder, None if guard is None else guard.check_draw),
                         noise=None if scale is None else Noise(scale, setup.noise_margin, drawn.seed, number),
+                        least_squares=least_squares(min_batch),
                     ),
                     PublicState(number, setup.problem, setup.noise_margin),
                     min_batch,

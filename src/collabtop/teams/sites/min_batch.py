@@ -46,3 +46,12 @@ def smallest_batch(request: Request) -> int | None:
         elif (extension := extension_of(type(message))) is not None:
             batches.append(extension.smallest_batch(message) or 0)
     return min((pulls for pulls in batches if pulls > 0), default=None)
+
+
+def least_squares(min_batch: int) -> int:
+    """The smallest batch whose mean square is sent: one pull more, since a mean and a mean square reveal two rewards.
+
+    >>> least_squares(2), least_squares(1)
+    (3, 0)
+    """
+    return min_batch + 1 if min_batch > 1 else 0
