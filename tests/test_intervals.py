@@ -167,3 +167,13 @@ def test_bounds_of_many_equal_arms_are_those_of_each_alone():
         )
     ]
     assert np.array_equal(together, alone)
+
+
+def test_bounds_of_many_arms_are_those_of_each_arm_alone():
+    rng = np.random.default_rng(1)
+    successes = rng.binomial(50, rng.random(3_000)).astype(float)
+    pulls = np.full(3_000, 50.0)
+    for squares in (successes, np.round(successes * 0.75, 1)):  # 0/1 rewards, and others
+        together = mean_bounds(pulls, successes, squares, 0.05)
+        alone = [mean_bounds(pulls[i : i + 1], successes[i : i + 1], squares[i : i + 1], 0.05) for i in range(3_000)]
+        assert np.allclose(together, np.array(alone)[:, :, 0].T, rtol=0, atol=1e-12)

@@ -46,14 +46,26 @@ def mean_bounds(pulls: Reals, sums: Reals, squares: Reals, error: float) -> tupl
     (array([0.472]), array([0.528]))
     """
     if len(pulls) > _MANY and (pulls == pulls[0]).all():
-        # Few sums are distinct after equally many pulls. As complex numbers, sums and squares are compared together.
-        distinct, index = np.unique(sums + 1j * squares, return_inverse=True)
-        if len(distinct) < len(pulls):
-            low, high = mean_bounds(pulls[: len(distinct)], distinct.real, distinct.imag, error)
+        # Few sums are distinct after equally many pulls.
+        distinct_sums, distinct_squares, index = _distinct(sums, squares)
+        if len(distinct_sums) < len(pulls):
+            low, high = mean_bounds(pulls[: len(distinct_sums)], distinct_sums, distinct_squares, error)
             return low[index], high[index]
     return 1 - _upper_end(pulls, pulls - sums, pulls - 2 * sums + squares, error), _upper_end(
         pulls, sums, squares, error
     )
+
+
+def _distinct(sums: Reals, squares: Reals) -> tuple[Reals, Reals, NDArray[np.int64]]:
+    """The distinct pairs of a sum and its squares, and which of them each arm has."""
+    are_counts = (sums == squares).all() and (np.floor(sums) == sums).all()
+    if are_counts and sums.max() < 4 * len(sums):  # numbers of successes, which need not be sorted
+        counts = sums.astype(np.int64)
+        occurs = np.bincount(counts) > 0
+        distinct = np.flatnonzero(occurs).astype(np.float64)
+        return distinct, distinct, (np.cumsum(occurs) - 1)[counts]
+    pairs, index = np.unique(sums + 1j * squares, return_inverse=True)  # complex numbers are compared as pairs
+    return pairs.real, pairs.imag, index
 
 
 def weighted_bounds(pulls: Reals, sums: Reals, largest: float, error: float) -> tuple[Reals, Reals]:

@@ -25,6 +25,11 @@ _UNKNOWN = -1
 _SPLIT = 2.0**9 + 1
 
 
+def _rounded(sums: Reals) -> Reals:
+    scaled = sums * _SPLIT
+    return scaled - (scaled - sums)  # Veltkamp's splitting: the upper 44 bits
+
+
 class Estimate(msgspec.Struct, frozen=True):
     """What the coordinator learnt about one arm, in the user's unit; None where it learnt nothing."""
 
@@ -206,8 +211,7 @@ class Scoreboard:
 
     def add(self, arms: Ints, sums: Reals, pulls: int, squares: Reals | None = None) -> None:
         """Add `pulls` more pulls of each of these arms: the sums of their rewards and, if known, of their squares."""
-        scaled = sums * _SPLIT
-        sums = scaled - (scaled - sums)  # Veltkamp's splitting: the upper 44 bits
+        sums, squares = _rounded(sums), None if squares is None else _rounded(squares)
         if squares is not None and self._squares is None:
             self._squares = self._largest_squares(self._sums, self._pulls)
         if self._squares is not None:
