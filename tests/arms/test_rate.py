@@ -136,26 +136,24 @@ def test_fewer_calls_run_at_once_after_a_refusal_and_more_again_later(monkeypatc
     clock = [0.0]
     monkeypatch.setattr(rate_module, "monotonic", lambda: clock[0])
     gate, never = Gate(WORDS), threading.Event()
-    calls = [gate.call(0, 1, never) for _ in range(8)]
-    for call in calls:
-        call.__enter__().append(None)
-    with gate.call(0, 1, never) as waits:
-        waits.append(0.0)
+    for _ in range(9):
+        gate.enter(0, 1, never)
+    gate.leave(asked_to_wait=0.0)
     assert gate._limit == 4
-    for call in calls:
-        call.__exit__(None, None, None)
+    for _ in range(8):
+        gate.leave()
     for _ in range(20):
         clock[0] += 1
-        with gate.call(0, 1, never) as waits:
-            waits.append(None)
+        gate.enter(0, 1, never)
+        gate.leave()
     assert gate._limit > 7
 
 
 def test_a_call_that_waits_for_its_turn_stops_when_the_agent_does():
     gate, halted = Gate(WORDS, [ct.Rate(1, per=3600)]), threading.Event()
-    with gate.call(0, 1, halted):
-        pass
+    gate.enter(0, 1, halted)
+    gate.leave()
     halted.set()
-    with pytest.raises(AgentHalted), gate.call(0, 1, halted):
-        pass
-    assert gate._running == 0
+    with pytest.raises(AgentHalted):
+        gate.enter(0, 1, halted)
+    assert not gate._running

@@ -71,6 +71,10 @@ def test_failed_pulls_have_a_column_and_widen_the_interval():
     assert flawed.rows[0].high - flawed.rows[0].low > 1.3 * (well.rows[0].high - well.rows[0].low)
 
 
+def test_the_figure_of_a_run_is_a_picture_in_notebooks():
+    assert run().plot()._repr_png_().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_data_frame_has_one_row_per_candidate(library):
     frame = run().to_dataframe(library)

@@ -199,6 +199,7 @@ def test_costs_of_a_run_with_a_budget_stay(tmp_path):
         ({"horizon": 600, "candidates": MEANS[:3]}, "the number of candidates is 6 there and 3 here"),
         ({"horizon": 600, "candidates": [0.2, *MEANS[1:]]}, "its candidates are different"),
         ({"horizon": 600, "timeout": -1}, "timeout is -1, but a positive number of seconds is needed"),
+        ({"horizon": 600, "team": "ray"}, "team has agents in other processes, which cannot use earlier rewards again"),
     ],
 )
 def test_what_cannot_be_extended_is_one_clear_line(arguments, message, tmp_path):

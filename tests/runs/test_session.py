@@ -162,6 +162,14 @@ def finish(session):
 # -- batches
 
 
+def test_a_pull_made_once_takes_its_reward_or_a_list_of_it(log):
+    session = drinks(log)
+    first, second, *_ = (pull for asked in session.ask() for pull in asked.split())
+    session.tell([first, second], [[0.5], 0.25])
+    with pytest.raises(ct.InputError, match=r"pulls\[0\]: 1 rewards are needed, but there are 2"):
+        session.tell([pull for asked in session.ask() for pull in asked.split()][:1], [[1, 0]])
+
+
 @pytest.mark.parametrize("algorithm", ["uniform", "frugal-top", "frugal-top-noniid", "paired-top"])
 def test_a_batch_is_a_whole_round(log, algorithm):
     session = ct.ask_tell(range(8), 2, agents=3, horizon=200, algorithm=algorithm, seed=1, log=log)

@@ -74,6 +74,13 @@ class Recorder:
         """Return up to `limit` recorded pulls, starting at this one."""
         return NOTHING_DRAWN
 
+    def recall_batch(self, agent: int, number: int, arms: Ints, times: Ints) -> Reals | None:
+        """Return the rewards of `times[j]` pulls of `arms[j]`, from pull `number` of an agent on, if all are recorded.
+
+        None if some are not, or failed, or have a cost.
+        """
+        return None
+
     def charged_before(self, attempt: PullAttempt) -> float | None:
         """Return what failed attempts of an earlier process at this pull were charged, if it is known."""
         return None

@@ -65,11 +65,11 @@ class PullAttempt(NamedTuple):
     retries: int = 0
     """Earlier attempts at this pull, which failed."""
 
-    def after(self, done: int) -> "PullAttempt":
-        """The pulls that are left when `done` of them are made."""
-        if not done:
-            return self
-        return self._replace(times=self.times - done, number=self.number + done, replicate=self.replicate + done)
+    def after(self, done: int, times: int | None = None) -> "PullAttempt":
+        """The pulls that are left when `done` of them are made, or the first `times` of those."""
+        arm, all_times, seed, agent, number, replicate, _ = self  # faster than _replace
+        times = all_times - done if times is None else times
+        return PullAttempt(arm, times, seed, agent, number + done, replicate + done)
 
     @property
     def rng(self) -> np.random.Generator:
@@ -195,6 +195,12 @@ class AttemptOutcome(NamedTuple):
     """How long the call took."""
     retry_after: float | None = None
     """How long the service asked to wait before the call is repeated; 0 if it gave no time, None if it did not ask."""
+
+    def after(self, seconds: float) -> "AttemptOutcome":
+        """The outcome of a call that took so long."""
+        drawn, error, retry, cause, cost, _, wait = self  # faster than _replace
+        drawn = None if drawn is None else Drawn(drawn.rewards, drawn.costs, drawn.notes, seconds)
+        return AttemptOutcome(drawn, error, retry, cause, cost, seconds, wait)
 
 
 def make_attempt(function: PullFunction, attempt: PullAttempt, retry_on: tuple[type[Exception], ...]) -> AttemptOutcome:

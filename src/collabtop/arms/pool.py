@@ -101,17 +101,21 @@ class _Batch(Generic[Job]):
 
     def take_part(self) -> None:
         """Do jobs until there are no more."""
-        while (taken := self._take()) is not None:
+        done: tuple[int, BaseException | None] | None = None
+        while (taken := self._next(done)) is not None:
             number, job = taken
             try:
                 self._work(job)
             except BaseException as error:
-                self._end(number, error)
+                done = number, error
             else:
-                self._end(number, None)
+                done = number, None
 
-    def _take(self) -> tuple[int, Job] | None:
+    def _next(self, done: tuple[int, BaseException | None] | None) -> tuple[int, Job] | None:
+        """The next job, when the one before is done: both in one go, since the lock is held by one thread at a time."""
         with self._lock:
+            if done is not None:
+                self._end(*done)
             if self._stopped:
                 return None
             number = self._number
@@ -128,12 +132,11 @@ class _Batch(Generic[Job]):
             return number, job
 
     def _end(self, number: int, error: BaseException | None) -> None:
-        with self._lock:
-            self._running -= 1
-            if error is not None:
-                self.errors[number] = error
-                self._stopped = True
-            self._finish_if_idle()
+        self._running -= 1
+        if error is not None:
+            self.errors[number] = error
+            self._stopped = True
+        self._finish_if_idle()
 
     def _finish_if_idle(self) -> None:
         if self._stopped and not self._running:

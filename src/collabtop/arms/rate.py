@@ -3,8 +3,7 @@
 import math
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from time import monotonic, time
@@ -138,48 +137,52 @@ class Gate:
         self._pacers = [_Pacer(rate, candidates) for rate in rates]
         self._condition = threading.Condition()
         self._limit = math.inf
-        self._running = 0
+        self._running: list[None] = []
+        """One entry per call under way: lists grow and shrink without a lock."""
         self._paused_until = 0.0
 
-    @contextmanager
-    def call(self, arm: int, times: int, halted: threading.Event) -> Iterator[list[float | None]]:
-        """Wait until a call may begin; how long the service then asks to wait, if it does, is appended to the list.
+    def enter(self, arm: int, times: int, halted: threading.Event) -> None:
+        """Wait until a call may begin; `leave` has to be called when it has ended.
 
         Raises `AgentHalted` if the agent should stop.
         """
-        self._enter(arm, times, halted)
-        answers: list[float | None] = []
-        try:
-            yield answers
-        finally:
-            self._leave(answers[0] if answers else None)
+        if self._pacers or self._limit < math.inf:
+            self._wait(arm, times, halted)
+        else:  # as long as no service asks for less
+            self._running.append(None)
+        if halted.is_set():
+            self.leave()
+            raise AgentHalted
 
-    def _enter(self, arm: int, times: int, halted: threading.Event) -> None:
+    def _wait(self, arm: int, times: int, halted: threading.Event) -> None:
         amounts = [pacer.amount(arm, times) for pacer in self._pacers]
         with self._condition:
-            while self._running >= self._limit and not halted.is_set():
+            while len(self._running) >= self._limit and not halted.is_set():
                 self._condition.wait(0.1)
             now = monotonic()
             starts = [pacer.earliest(amount, now) for pacer, amount in zip(self._pacers, amounts, strict=True)]
             start = max(starts, default=now)
             for pacer, amount in zip(self._pacers, amounts, strict=True):
                 pacer.take(amount, start)
-            self._running += 1
+            self._running.append(None)
         delay = max(start, self._paused_until) - now
-        if (delay > 0 and halted.wait(delay)) or halted.is_set():
-            self._leave(None)
-            raise AgentHalted
+        if delay > 0:
+            halted.wait(delay)
 
-    def _leave(self, asked_to_wait: float | None) -> None:
+    def leave(self, asked_to_wait: float | None = None) -> None:
+        """Note that a call has ended, and how long the service asked to wait, if it did."""
+        if asked_to_wait is None and self._limit == math.inf:
+            self._running.pop()
+            return
         with self._condition:
             if asked_to_wait is not None:
                 now = monotonic()
                 if now >= self._paused_until:  # those that were under way meanwhile do not count again
-                    self._limit = max(1.0, self._running // 2)
+                    self._limit = max(1.0, len(self._running) // 2)
                 self._paused_until = max(self._paused_until, now + asked_to_wait)
             elif self._limit < math.inf:
                 self._limit += 1 / self._limit
-            self._running -= 1
+            self._running.pop()
             self._condition.notify()
 
 

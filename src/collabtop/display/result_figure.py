@@ -1,5 +1,7 @@
 """A figure of one run: outcomes by round, estimates with their intervals, and words by round."""
 
+import io
+
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -7,11 +9,21 @@ from matplotlib.ticker import MaxNLocator
 
 from collabtop.display.result_table import ResultTable, TableRow
 from collabtop.display.round_outcomes import MEANINGS, RoundOutcome, round_outcomes
+from collabtop.display.save import METADATA
 from collabtop.runs.result import Result
 
 _COLOURS = {"kept": "#6baed6", "accepted": "#238b45", "rejected": "#d94801", "inside": "#bdbdbd"}
 _SHOWN = 25
 _LONGEST = 34
+
+
+class ShownFigure(Figure):
+    """A figure that notebooks show as a picture, without `%matplotlib inline`."""
+
+    def _repr_png_(self) -> bytes:
+        picture = io.BytesIO()
+        self.savefig(picture, format="png", dpi=100, metadata=METADATA["png"])
+        return picture.getvalue()
 
 
 def result_figure(result: Result) -> Figure:
@@ -24,7 +36,7 @@ def result_figure(result: Result) -> Figure:
     3
     """
     rows = [row for row in ResultTable(result).rows if row.mean is not None][:_SHOWN]
-    figure = Figure(figsize=(12, max(3.8, 0.22 * len(rows) + 1.2)), layout="constrained")
+    figure = ShownFigure(figsize=(12, max(3.8, 0.22 * len(rows) + 1.2)), layout="constrained")
     FigureCanvasAgg(figure)
     outcomes, estimates, words = figure.subplots(1, 3, width_ratios=(1, 1.5, 1))
     _draw_outcomes(outcomes, round_outcomes(result))

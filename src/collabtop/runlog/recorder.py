@@ -208,6 +208,25 @@ class RewardRecorder(Recorder):
                 self.publish(self._scorer.scored(attempt.agent, [(attempt.arm, drawn)], recalled=True))
         return drawn
 
+    def recall_batch(self, agent: int, number: int, arms: Ints, times: Ints) -> Reals | None:
+        """The recorded rewards of a batch, in the order of their numbers: if none is missing, failed, or has a cost."""
+        logged, pulls = self._logged.get(agent), int(times.sum())
+        if not pulls or logged is None or logged.costs is not None or number + pulls > len(logged.arms):
+            return None
+        if self.pool is not None or self._charge is not None:
+            return None
+        rewards, arm_of_pull = logged.rewards[number : number + pulls], np.repeat(arms, times)
+        if np.isnan(rewards).any() or not np.array_equal(logged.arms[number : number + pulls], arm_of_pull):
+            return None
+        if self.tally is not None:
+            with self._buffers_lock:
+                self.tally.add_rewards(agent, arm_of_pull, rewards)
+        self.publish(PullsMade(agent, pulls, recalled=True))
+        if self._scorer is not None:
+            parts = zip(arms.tolist(), np.split(rewards, np.cumsum(times)[:-1]), strict=True)
+            self.publish(self._scorer.scored(agent, [(arm, Drawn(part)) for arm, part in parts], recalled=True))
+        return rewards.copy()
+
     def _note_pooled(self, agent: int, pulls: int) -> None:
         """Count pulls of earlier legs that are used; their rewards are in the tally already."""
         if self.tally is not None:
@@ -233,7 +252,8 @@ class RewardRecorder(Recorder):
             buffer.add(attempt, drawn)
             if self.tally is not None:
                 self.tally.add_pulls(agent, attempt.arm, drawn.rewards, self._failure_mode)
-            self._is_paid_for(np.array([attempt.arm]), np.array([len(drawn.rewards)]))
+            if self._charge is not None:
+                self._charge(np.array([attempt.arm]), np.array([len(drawn.rewards)]))
             slow = drawn.seconds >= _SECONDS or monotonic() - self._written.get(agent, 0.0) >= _SECONDS
             due = slow or buffer.pulls >= _PULLS
         if due:

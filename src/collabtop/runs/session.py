@@ -196,8 +196,8 @@ class Session:
 
         Args:
             pulls: pulls of `ask`, or some of them. `AskedPull.split` divides one into single pulls.
-            rewards: for each of them a reward, or a list of rewards if `times` is more than 1. A reward is a number or
-                a `Reward` with its cost and a note.
+            rewards: for each of them a list of `times` rewards, or the reward itself if `times` is 1. A reward is a
+                number or a `Reward` with its cost and a note.
             names: what errors call each entry, such as the line of a file.
 
         Raises:

@@ -112,7 +112,8 @@ def checked_batches(
     for entry, (pull, value) in enumerate(zip(pulls, rewards, strict=True)):
         if not isinstance(pull, AskedPull):
             raise InputError(f"{names[entry]} is {pull!r:.80}, but a pull of ask() is needed", argument="pulls")
-        values = [value] if pull.times == 1 else _values(value, pull.times, names[entry])
+        is_single = pull.times == 1 and not isinstance(value, list | tuple)  # a list of one reward is fine, too
+        values = [value] if is_single else _values(value, pull.times, names[entry])
         for number, reward in enumerate(values, pull.number):
             key = pull.agent, number
             attempt = waiting.attempts.get(key)

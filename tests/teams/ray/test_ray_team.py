@@ -246,3 +246,23 @@ def test_a_different_address_than_the_connected_one_is_rejected(three_nodes):
         ct.identify(arms, 1, agents=2, horizon=100, team=ct.RayTeam(address="1.2.3.4:5"))
     team = ct.RayTeam(hosts=1, address=three_nodes.address)
     assert ct.identify(arms, 1, agents=2, horizon=200, seed=1, team=team).top == [4]
+
+
+@pytest.mark.slow
+def test_a_stopped_run_ends_with_what_is_known_and_can_be_resumed(tmp_path):
+    path = tmp_path / "run.ctlog"
+    asked: dict[str, Any] = {"agents": 4, "horizon": 400, "seed": 3, "algorithm": "kzz"}
+    with ct.start(MEANS, 2, pull=waits, team=ct.RayTeam(hosts=2), checkpoint=path, **asked) as run:
+        next(event for event in run if isinstance(event, PullsMade))
+        run.stop()
+        result = run.result()
+    assert (result.complete, len(result.top)) == (False, 2)
+    assert 0 < result.pulls < 4 * 400
+    assert ct.resume(path, pull=score) == ct.identify(MEANS, 2, pull=score, **asked)
+
+
+@pytest.mark.slow
+def test_a_timeout_ends_a_run_whose_pulls_take_long():
+    result = ct.identify(MEANS, 2, pull=waits, agents=2, horizon=100_000, seed=3, timeout=1.0, team=ct.RayTeam(hosts=1))
+    assert (result.complete, len(result.top)) == (False, 2)
+    assert "not complete" in result.warnings[0]

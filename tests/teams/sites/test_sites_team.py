@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+import time
 from typing import Any
 
 import numpy as np
 import pytest
 
 import collabtop as ct
-from collabtop.events import RunEnded
+from collabtop.events import RoundBegan, RunEnded
 from collabtop.runlog.file import read_log
 from collabtop.runlog.format import Finished
 from collabtop.teams.sites.connections import Session
@@ -131,3 +132,35 @@ def test_with_weights_remote_sites_give_the_run_of_the_local_team(certs):
         local = ct.identify(arms, **asked)
         assert (remote, remote.ledger) == (local, local.ledger)
         assert remote.top == [1]
+
+
+def waits(mean, rng):
+    time.sleep(0.005)
+    return rng.random() < mean
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ends_by", ["stop", "timeout"])
+def test_a_stopped_run_ends_with_what_is_known_and_can_be_resumed(ends_by, certs, tmp_path, left_behind):
+    path, arms = tmp_path / "run.ctlog", ct.FunctionArms([0.2, 0.4, 0.6, 0.8], waits)
+    asked: dict[str, Any] = {"agents": 2, "horizon": 400, "seed": 3, "algorithm": "kzz"}
+    (tmp_path / "journals").mkdir()
+    team = ThreadSites(certs, journals=tmp_path / "journals")
+    if ends_by == "timeout":
+        result = ct.identify(arms, 1, team=team, checkpoint=path, timeout=0.5, **asked)
+    else:
+        with ct.start(arms, 1, team=team, checkpoint=path, **asked) as run:
+            next(event for event in run if isinstance(event, RoundBegan))
+            run.stop()
+            result = run.result()
+    assert (result.complete, len(result.top)) == (False, 1)
+    assert left_behind() == []
+    again = ct.resume(path, arms=arms, team=ThreadSites(certs, journals=tmp_path / "journals"))
+    assert again == ct.identify(arms, 1, team="threads", **asked)
+
+
+def test_a_run_over_sites_cannot_be_extended(certs, tmp_path):
+    path, arms = tmp_path / "run.ctlog", ct.BernoulliArms([0.2, 0.9])
+    ct.identify(arms, 1, agents=2, horizon=60, seed=1, checkpoint=path)
+    with pytest.raises(ct.SettingError, match="team has agents in other processes, which cannot use earlier rewards"):
+        ct.extend(path, horizon=120, arms=arms, team=ThreadSites(certs))

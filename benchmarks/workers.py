@@ -1,0 +1,132 @@
+"""Workers: what a run adds to the time of its calls, what a second core gains, and how long large sessions take.
+
+    python benchmarks/workers.py [--repeats 5]
+
+Overhead: pulls that wait for 1 ms, made by a run with `workers=8`, against 8 bare threads that make the same number of
+calls; the smallest of several times of each, measured alternately. CPU time per pull is that of the run minus that of
+the threads: it is less affected by other load, and 8 workers at 1 ms leave 125 us per pull before one core is full.
+Processes: pulls that compute for 50 ms, with `team="processes"` on 2 workers against the local team, with the start of
+the workers and without it. Sessions: 10,000 candidates and 100,000 rows, from `ask_tell` to the result.
+Times, unlike ratios of CPU time, mean little on a machine with other load.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import collabtop as ct
+
+WORKERS, PULLS = 8, 4_000
+CANDIDATES = list(range(16))
+HEAVY_PULLS = 200
+
+
+def waits(candidate: int, rng: np.random.Generator) -> bool:
+    time.sleep(0.001)
+    return bool(rng.random() < 0.02 * candidate)
+
+
+def bare_threads() -> None:
+    """The calls of a run without the run."""
+
+    def call() -> None:
+        rng = np.random.default_rng(0)
+        for _ in range(PULLS // WORKERS):
+            waits(1, rng)
+
+    threads = [threading.Thread(target=call) for _ in range(WORKERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def run(checkpoint: Path | None) -> None:
+    ct.identify(CANDIDATES, 1, pull=waits, workers=WORKERS, horizon=PULLS, seed=1, checkpoint=checkpoint)
+
+
+def seconds(work: Callable[[], object]) -> tuple[float, float]:
+    """Wall-clock and CPU time of some work."""
+    began, began_cpu = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - began, time.process_time() - began_cpu
+
+
+def overhead(repeats: int, folder: Path | None) -> tuple[float, float]:
+    """The time of a run as a multiple of that of bare threads, and its additional CPU time per pull."""
+    times = []
+    for repeat in range(repeats):
+        path = None if folder is None else folder / f"{repeat}.ctlog"
+        times.append((*seconds(lambda path=path: run(path)), *seconds(bare_threads)))  # type: ignore[misc]
+    wall, cpu, bare_wall, bare_cpu = np.array(times).min(axis=0)
+    return float(wall / bare_wall), float(cpu - bare_cpu) / PULLS
+
+
+def computes(candidate: int, rng: np.random.Generator) -> bool:
+    until = time.thread_time() + 0.05  # seconds of computing, however busy the machine is
+    while time.thread_time() < until:
+        pass
+    return bool(rng.random() < 0.02 * candidate)
+
+
+def processes() -> tuple[float, float]:
+    """How much faster two processes are than the local team, with and without the start of the workers."""
+    asked = {"horizon": HEAVY_PULLS, "seed": 1}
+    ended: list[float] = []
+
+    def note_first_pull(event: object) -> None:
+        if isinstance(event, ct.events.PullsMade) and not ended:
+            ended.append(time.perf_counter())
+
+    local, _ = seconds(lambda: ct.identify(CANDIDATES, 1, pull=computes, **asked))  # type: ignore[call-overload]
+    began = time.perf_counter()
+    team = ct.ProcessesTeam(workers=2)
+    ct.identify(CANDIDATES, 1, pull=computes, team=team, on_event=note_first_pull, **asked)  # type: ignore[call-overload]
+    total = time.perf_counter() - began
+    return local / total, local / (total - (ended[0] - began) + 0.05)
+
+
+def session(folder: Path) -> tuple[float, int]:
+    """The time of a session, and its rows."""
+    rng, rows = np.random.default_rng(1), 0
+    began = time.perf_counter()
+    opened = ct.ask_tell(range(10_000), 10, agents=1, budget=100_000, seed=1, log=folder / "session.ctlog")
+    while pulls := opened.ask():
+        opened.tell(pulls, [(rng.random(pull.times) < pull.candidate / 10_000).tolist() for pull in pulls])
+        rows += sum(pull.times for pull in pulls)
+    opened.result()
+    return time.perf_counter() - began, rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=5)
+    repeats = parser.parse_args().repeats
+    table = Table("measure", "measured", "target")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        for name, path in (("8 workers at 1 ms per pull", None), ("the same with a checkpoint", folder)):
+            ratio, cpu = overhead(repeats, path)
+            table.add_row(f"{name}, against bare threads", f"{ratio:.3f}", "at most 1.05")
+            table.add_row(f"{name}, CPU time per pull", f"{cpu * 1e6:.0f} us", "-")
+        rate, without_start = processes()
+        table.add_row(f"2 processes, {HEAVY_PULLS} pulls of 50 ms, against local", f"{rate:.2f}", "at least 1.8")
+        table.add_row("the same without the start of the processes", f"{without_start:.2f}", "at least 1.8")
+        took, rows = session(folder)
+        table.add_row(f"ask-tell with 10,000 candidates and {rows:,} rows", f"{took:.1f} s", "a second or two")
+    table.caption = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores when it ended"
+    Console(width=110).print(table)
+
+
+if __name__ == "__main__":
+    main()
