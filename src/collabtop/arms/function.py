@@ -155,7 +155,7 @@ class CalledArms(Arms):
         same = (times == times[0]).all()
         rows: Any = rewards.reshape(len(arms), -1) if same else np.split(rewards, np.cumsum(times)[:-1])
         draws.squares = rewards**2 if len(rewards) == len(arms) else np.array([row @ row for row in rows])
-        return rows.sum(axis=1) if same else np.array([row.sum() for row in rows])  # type: ignore[no-any-return]
+        return rows.sum(axis=1) if same else np.array([row.sum() for row in rows])
 
     def _jobs(
         self, arms: list[int], places: "list[_Place]", draws: Draws, recorder: Recorder
