@@ -308,6 +308,18 @@ def test_what_cannot_be_private_is_refused(changed, message, argument):
     assert caught.value.argument == (argument or "algorithm")
 
 
+def test_a_private_result_shows_what_it_spent_and_not_its_seed():
+    run = {"m": 1, "agents": 2, "horizon": 2_000, "seed": 987_654_321}
+    result, plain = (ct.identify(ct.BernoulliArms(FLIPS), **run, privacy=each) for each in (privacy(), None))
+    assert "epsilon 1 per reward (delta 1e-06)" in str(result)
+    assert result.to_dict()["privacy"]["unit"] == "reward"
+    for text in (str(result), result.to_json(), repr(result), result._repr_html_()):
+        assert "987654321" not in text
+    assert "987654321" in plain.to_json()
+    assert "privacy" not in plain.to_dict()
+    assert result.seed == 987_654_321
+
+
 def test_the_default_has_few_batches():
     run = {"m": 1, "horizon": 2_000, "privacy": privacy(), "seed": 1}
     assert ct.identify(ct.BernoulliArms(FLIPS), agents=2, **run).algorithm == "kzz-balanced"

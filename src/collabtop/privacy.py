@@ -67,6 +67,9 @@ class PrivacySpent(msgspec.Struct, frozen=True):
     deviation: float
     """The standard deviation of the noise in each sum of rewards, as internal values: the bounds are 0 and 1."""
 
+    def __str__(self) -> str:
+        return f"epsilon {self.epsilon:.3g} per {self.unit} (delta {self.delta:g})"
+
 
 def epsilon_of(rho: float, delta: float) -> float:
     """The epsilon that rho-zCDP gives at this delta (Bun and Steinke 2016, proposition 1.3).

@@ -351,7 +351,7 @@ class Result:
         return self.table().to_dataframe(library or self._library)
 
     def _repr_html_(self) -> str:
-        summary = f"{self._time_and_money()}, pulls {self.pulls:,}, words {self.words:,}, seed {self.seed}"
+        summary = f"{self._time_and_money()}, pulls {self.pulls:,}, words {self.words:,}, {self._source}"
         cost = "" if self.totals.cost is None else f"cost {self.totals.cost:,.6g}, "
         lines = "".join(f"<li>{html.escape(printable(line, markup=False))}</li>" for line in self.warnings)
         warnings = f"<p><b>Warnings</b></p><ul>{lines}</ul>" if lines else ""
@@ -387,7 +387,8 @@ class Result:
             "m": self.m,
             "agents": self.agents,
             "horizon": self.horizon,
-            "seed": self.seed,
+            "seed": self.seed if self.privacy is None else None,  # it would tell the noise
+            **({} if self.privacy is None else {"privacy": msgspec.to_builtins(self.privacy)}),
             "direction": self.unit.direction,
             "bounds": self.unit.bounds,
             "confidence": self.confidence,
@@ -438,8 +439,13 @@ class Result:
             *(Text(printable(f"warning: {line}", markup=False), style="yellow") for line in self.warnings),
         )
 
+    @property
+    def _source(self) -> str:
+        """The seed, or what is known instead of it about a private run, whose noise follows from the seed."""
+        return f"seed {self.seed}" if self.privacy is None else str(self.privacy)
+
     def _table(self) -> Table:
-        title = f"The best {self.m} of {self.n:,} arms by {self.algorithm}, {self.agents:,} agents, seed {self.seed}"
+        title = f"The best {self.m} of {self.n:,} arms by {self.algorithm}, {self.agents:,} agents, {self._source}"
         if self.name is not None:
             title = f"{printable(self.name)}: {title[0].lower()}{title[1:]}"
         spent = f"{self._time_and_money()}   pulls {self.pulls:,}"
