@@ -309,7 +309,7 @@ def test_what_cannot_be_private_is_refused(changed, message, argument):
 
 
 def test_a_private_result_shows_what_it_spent_and_not_its_seed():
-    run = {"m": 1, "agents": 2, "horizon": 2_000, "seed": 987_654_321}
+    run: dict[str, Any] = {"m": 1, "agents": 2, "horizon": 2_000, "seed": 987_654_321}
     result, plain = (ct.identify(ct.BernoulliArms(FLIPS), **run, privacy=each) for each in (privacy(), None))
     assert "epsilon 1 per reward (delta 1e-06)" in str(result)
     assert result.to_dict()["privacy"]["unit"] == "reward"
