@@ -150,7 +150,7 @@ def test_every_study_is_counted(made):
     out, found = made
     rows = sum(len(ct.StudyTable.from_csv(path)) for path in (out / "studies").glob("*/rows.csv"))
     assert sum(found["studies"].values()) == rows
-    assert found["settings"]["runs in all"] == f"{rows:,} in 4 studies"
+    assert found["settings"]["runs in all"] == f"{rows:,} in 5 studies"
 
 
 def test_the_same_command_again_makes_no_run_and_the_same_report(made, command, run, monkeypatch):

@@ -115,6 +115,7 @@ def test_all_that_fit_are_tried_one_agent_or_several_iid_or_not():
         "collab-top-noniid, full",
         "uniform",
         "confident-top-noniid",
+        "fed-elim",
     ]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import collabtop as ct
 from collabtop.reproduction.evidence import IID, KZZ, NON_IID, PRINTED, UNIFORM
-from collabtop.reproduction.experiments import fixed_horizon, pilot_study, sweeps
+from collabtop.reproduction.experiments import baselines, baselines_study, fixed_horizon, pilot_study, sweeps
 from tests.support.made_up_evidence import ARMS, made_up_rows
 
 
@@ -53,3 +53,17 @@ def test_arms_that_tie_at_the_border_are_refused():
     tied = ct.BernoulliArms([0.9, 0.9] + [0.5 - 0.01 * index for index in range(20)])
     with pytest.raises(ct.InputError, match="IID arms of ranks 1 and 2 have the same mean"):
         pilot_study(tied, ct.datasets.movielens_like_groups(), seed=0, quick=True)
+
+
+def test_baselines_run_at_horizons_of_the_panels_and_nsar_with_the_pulls_of_all_agents():
+    half = {KZZ: 3_000, PRINTED: 9_000, UNIFORM: 20_000}
+    ranges = sweeps(pilot(half), ARMS[IID], quick=True)
+    points = baselines_study(ct.datasets.movielens_like(), ranges, runs=1_000, seed=0).points
+    for m in (1, 8):
+        names = {point.algorithm.name for point in points if point.m == m}
+        assert names == {algorithm.name for algorithm in baselines(m)}
+    for point in points:
+        together = point.agents * point.horizon
+        assert together // 10 in ranges[IID, point.m].horizons
+        assert point.agents == (1 if point.algorithm.name == "nsar" else 10)
+        assert point.runs <= 100

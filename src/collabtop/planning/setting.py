@@ -11,6 +11,7 @@ from collabtop.algorithms.batched_sar import BatchedSAR
 from collabtop.algorithms.collab_top_iid import CollabTopIID
 from collabtop.algorithms.collab_top_noniid import CollabTopNonIID
 from collabtop.algorithms.confident_top import ConfidentTop, ConfidentTopNonIID
+from collabtop.algorithms.fed_elim import FedElim
 from collabtop.algorithms.frugal_top import FrugalTop
 from collabtop.algorithms.frugal_top_noniid import FrugalTopNonIID
 from collabtop.algorithms.hkk import HKK
@@ -87,9 +88,11 @@ def all_that_fit(
         Uniform(),
     ]
     mixed = [FrugalTopNonIID(), CollabTopNonIID(), CollabTopNonIID("full"), Uniform()]
-    confident = ConfidentTop(1 - error) if arms.iid else ConfidentTopNonIID(1 - error)
+    confident: list[Algorithm] = [ConfidentTop(1 - error)]
+    if not arms.iid:
+        confident = [ConfidentTopNonIID(1 - error), FedElim(1 - error)]
     alone = [SAR(), NSAR(), SequentialHalving()] if arms.iid else []
-    tried: list[Algorithm] = [*(iid if arms.iid else mixed), *alone, confident]
+    tried: list[Algorithm] = [*(iid if arms.iid else mixed), *alone, *confident]
     possible = [algorithm for algorithm in tried if algorithm.private or privacy is None]
     return [algorithm for algorithm in possible if _fits(algorithm, problem)]
 
