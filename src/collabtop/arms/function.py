@@ -154,7 +154,7 @@ class CalledArms(Arms):
             draws.charged = float(np.cumsum([draws.charged, *(draws.prices[arms] * times).tolist()])[-1])
         same = (times == times[0]).all()
         rows: Any = rewards.reshape(len(arms), -1) if same else np.split(rewards, np.cumsum(times)[:-1])
-        draws.squares = rewards**2 if len(rewards) == len(arms) else np.array([row @ row for row in rows])
+        draws.squares = rewards**2 if same and times[0] == 1 else np.array([row @ row for row in rows])
         return rows.sum(axis=1) if same else np.array([row.sum() for row in rows])
 
     def _jobs(
