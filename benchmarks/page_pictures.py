@@ -46,7 +46,7 @@ def score(prompt, question):
 arms = ct.DatasetArms(prompts, list(range(400)), score)
 ct.identify(arms, 5, agents=1, horizon=9_000, seed=2, name="Support prompts, November", checkpoint=sys.argv[1])
 """
-WIDE: ViewportSize = {"width": 1180, "height": 980}
+WIDE: ViewportSize = {"width": 1180, "height": 1060}
 
 
 def main() -> None:
@@ -115,6 +115,8 @@ def list_screenshot(browser: Browser, runs: Path, folder: Path) -> None:
     for algorithm in ("frugal-top", "kzz", "collab-top-iid", "uniform"):
         log = runs / f"ads-{algorithm}.ctlog"
         ct.identify(arms, 3, agents=10, horizon=40_000, seed=1, algorithm=algorithm, checkpoint=log)
+    sure = ct.BernoulliArms(np.linspace(0.2, 0.9, 20), labels=[f"headline {number}" for number in range(20)])
+    ct.identify(sure, 1, agents=10, confidence=0.95, seed=1, checkpoint=runs / "headlines.ctlog")
     small = ct.datasets.uniform_means(60, seed=1)
     algorithms = ["kzz", "collab-top-iid", "frugal-top"]
     study = ct.Study(

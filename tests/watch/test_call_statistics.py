@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,28 @@ def test_the_totals_are_those_of_the_result(tmp_path):
     assert sum(count for _, count in health["errors"]) == result.totals.attempts_failed
     assert len(health["latency"]) == 3
     assert sections["progress"]["failed"] == result.totals.failures
+
+
+def test_waits_for_rate_limits_are_added_up(tmp_path):
+    calls = itertools.count()
+
+    def score(candidate, rng):
+        if next(calls) == 3:
+            raise ct.RetryLater(0.12)
+        return 0.5
+
+    limits: dict[str, dict[str, Any]] = {"own": {"rate": 100}, "none": {}}
+    for name, options in limits.items():
+        path = tmp_path / f"{name}.ctlog"
+        ct.identify(["a", "b"], 1, pull=score, agents=1, horizon=12, seed=1, checkpoint=path, **options)
+        run = WatchedRun(path, name)
+        run.update(replay=True)
+        health = view(run)["health"]
+        if name == "own":  # ten calls wait for the rate, and one because the service asked for it
+            assert 0.12 + 8 * 0.01 < health["waited"] < 30
+            assert health["errors"] == [("RetryLater", 1)]
+        else:
+            assert health["waited"] == 0
 
 
 def test_the_pace_is_that_of_the_last_minute():

@@ -116,8 +116,10 @@ def test_a_phone_shows_labels_in_a_page_of_reasonable_height(browser, served):
     context = browser.new_context(viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True)
     tab = show(context.new_page(), served)
     assert tab.evaluate("document.documentElement.scrollHeight") <= 3_000
-    for cell in ("#candidate-table tbody th >> nth=0", "#answer-table tbody th >> nth=0"):
-        assert tab.locator(cell).bounding_box()["width"] >= 0.4 * 360
+    for name in ("prompts", "many"):
+        show(tab, served, name)
+        for cell in ("#candidate-table tbody th >> nth=0", "#answer-table tbody th >> nth=0"):
+            assert tab.locator(cell).bounding_box()["width"] >= 0.4 * 360
     tab.goto(served.url)
     expect(tab.locator("#runs tbody th").first).to_be_visible()
     assert tab.locator("#runs tbody th").first.bounding_box()["width"] >= 0.4 * 360
@@ -339,8 +341,9 @@ def test_axe_finds_no_violation(desktop, served, scheme):
     tab.emulate_media(color_scheme="light")
 
 
-def test_everything_works_with_the_keyboard_alone(desktop, served):
-    tab = show(desktop, served)
+@pytest.mark.parametrize(("run", "candidates"), [("prompts", "200"), ("many", "10,000")])
+def test_everything_works_with_the_keyboard_alone(desktop, served, run, candidates):
+    tab = show(desktop, served, run)
     reached = set()
     for _ in range(60):
         tab.keyboard.press("Tab")
@@ -348,7 +351,7 @@ def test_everything_works_with_the_keyboard_alone(desktop, served):
     assert {"candidates", "search", "verdict", "source", "candidate-window", "label-button", "sort", "csv"} <= reached
     tab.get_by_label("Search").focus()
     tab.keyboard.type("prompt 17:")
-    expect(tab.locator("#shown-hint")).to_have_text("1 of 200 candidates")
+    expect(tab.locator("#shown-hint")).to_have_text(f"1 of {candidates} candidates")
     button = tab.locator("#candidate-table .label-button").first
     button.focus()
     tab.keyboard.press("Enter")

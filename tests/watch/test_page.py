@@ -290,7 +290,7 @@ def test_the_runs_of_a_folder_are_listed_and_compared(tab, serve, finished):
     tab.goto(serve(path.parent))
     expect(tab.locator("#runs tbody tr")).to_have_count(2)
     table = {row[0]: row for row in rows(tab, "runs")}
-    assert table["films.ctlog"][4] == f"{result.pulls:,}"
+    assert table["films.ctlog"][5] == f"{result.pulls:,}"
     assert ("same as all others" in table["films.ctlog"][2]) is (set(result.top) == set(other.top))
     tab.get_by_role("link", name="Communication").click()
     words = {row[0]: row[2] for row in rows(tab, "compared")}

@@ -222,6 +222,22 @@ def test_rewards_are_in_the_unit_of_the_user(tmp_path):
     assert difference == pytest.approx([-100, -250, 50])  # ten equal differences: 3 / 10 of the range to each side
 
 
+def test_examples_are_listed_with_the_worst_rewards_first(tmp_path):
+    scored(tmp_path / "run.ctlog", algorithm="uniform")
+    examples = candidate_view(read(tmp_path / "run.ctlog", 2), 0)["examples"]
+    assert {int(name): mean for name, pulls, mean in examples if pulls == 1} == dict(enumerate(TABLE[2]))
+    assert [mean for _, _, mean in examples] == sorted(TABLE[2])
+
+
+def test_examples_of_costs_have_the_largest_first(tmp_path):
+    path = tmp_path / "run.ctlog"
+    unit: dict[str, Any] = {"direction": "minimize", "bounds": (0, 60)}
+    arms = ct.DatasetArms([1, 2], [10, 30, 20], lambda candidate, cost: candidate * cost, **unit)
+    ct.identify(arms, 1, agents=1, horizon=6, algorithm="uniform", checkpoint=path)
+    examples = candidate_view(read(path, 1), 0)["examples"]
+    assert examples == [("1", 1, 60), ("2", 1, 40), ("0", 1, 20)]
+
+
 def test_pulls_are_listed_newest_first_page_by_page(tmp_path):
     scored(tmp_path / "run.ctlog", algorithm="uniform")
     history = read(tmp_path / "run.ctlog", 2)

@@ -153,9 +153,11 @@ def test_the_list_shows_studies_beside_runs(tab, serve, running):
     tab.goto(serve(folder.parent))
     expect(tab.locator("#runs tbody tr")).to_have_count(2)
     expect(tab.locator("#studies tbody tr")).to_have_count(1)
+    errors = [point.error for point in table.points()]
     assert tab.locator("#studies tbody tr").inner_text().replace("\n", "").split("\t") == [
         "sweep",
         "running",
+        " to ".join(f"{100 * error:.4g}%" for error in (min(errors), max(errors))),
         "4",
         "80",
     ]

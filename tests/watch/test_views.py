@@ -198,6 +198,22 @@ def test_downloads_of_a_log_without_a_run_are_empty(tmp_path):
     assert len(as_csv(run).splitlines()) == 1
 
 
+def test_the_list_has_the_error_that_a_confidence_allows(tmp_path):
+    arms = ct.BernoulliArms([0.9, 0.5, 0.1])
+    options: dict[str, dict[str, Any]] = {
+        "sure": {"confidence": 0.9},
+        "limited": {"confidence": 0.9, "max_horizon": 20},
+        "horizon": {"horizon": 300},
+    }
+    bounds = {}
+    for name, more in options.items():
+        result = ct.identify(arms, 1, agents=2, seed=1, checkpoint=tmp_path / f"{name}.ctlog", **more)
+        run = WatchedRun(tmp_path / f"{name}.ctlog", name)
+        run.update(replay=False)
+        bounds[name] = result.sure, summary(run)["error_bound"]
+    assert bounds == {"sure": (True, 0.1), "limited": (False, None), "horizon": (None, None)}
+
+
 def test_runs_are_added_to_and_removed_from_a_folder(tmp_path):
     runs = Runs([tmp_path])
     assert runs.all() == []

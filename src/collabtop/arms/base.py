@@ -50,6 +50,8 @@ class Drawn(NamedTuple):
     """A note per pull; empty if there is none."""
     seconds: float = 0.0
     """How long the calls took together."""
+    waited: float = 0.0
+    """How long they waited together for rate limits: those of the run, and those that the service asked for."""
 
 
 NOTHING_DRAWN = Drawn(np.empty(0))

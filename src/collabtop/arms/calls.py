@@ -195,12 +195,14 @@ class AttemptOutcome(NamedTuple):
     """How long the call took."""
     retry_after: float | None = None
     """How long the service asked to wait before the call is repeated; 0 if it gave no time, None if it did not ask."""
+    waited: float = 0.0
+    """How long it waited for its turn, because of a rate."""
 
     def after(self, seconds: float) -> "AttemptOutcome":
         """The outcome of a call that took so long."""
-        drawn, error, retry, cause, cost, _, wait = self  # faster than _replace
+        drawn, error, retry, cause, cost, _, wait, waited = self  # faster than _replace
         drawn = None if drawn is None else Drawn(drawn.rewards, drawn.costs, drawn.notes, seconds)
-        return AttemptOutcome(drawn, error, retry, cause, cost, seconds, wait)
+        return AttemptOutcome(drawn, error, retry, cause, cost, seconds, wait, waited)
 
 
 def make_attempt(function: PullFunction, attempt: PullAttempt, retry_on: tuple[type[Exception], ...]) -> AttemptOutcome:

@@ -188,11 +188,13 @@ class CalledArms(Arms):
     def _attempt_until_done(self, attempt: PullAttempt, draws: Draws, recorder: Recorder) -> Drawn:
         before = recorder.charged_before(attempt)
         charged = [] if before is None else [before]  # by failed attempts
-        label, throttled = self.label(attempt.arm), 0
+        label, throttled, waited = self.label(attempt.arm), 0, 0.0
         while True:
             outcome = self._call(attempt, draws, recorder)
+            waited += outcome.waited
             if outcome.drawn is not None:
-                return _charged_too(outcome.drawn, charged)
+                drawn = outcome.drawn._replace(waited=waited) if waited else outcome.drawn
+                return _charged_too(drawn, charged)
             if draws.halted.is_set():
                 raise AgentHalted
             # A call that the service put off has not been made: it is repeated with the same random numbers.
@@ -204,9 +206,11 @@ class CalledArms(Arms):
             if not again:
                 return _charged_too(Drawn(self._failed_rewards(attempt, outcome, label)), charged)
             delay = self.policy.spread_delay(throttled if put_off else attempt.retries, attempt.number)
-            draws.halted.wait(max(delay, outcome.retry_after or 0.0))
+            delay = max(delay, outcome.retry_after or 0.0)
+            draws.halted.wait(delay)
             if put_off:
                 throttled += 1
+                waited += delay
             else:
                 attempt = attempt._replace(retries=attempt.retries + 1)
 
@@ -222,7 +226,7 @@ class CalledArms(Arms):
 
     def _call_when_allowed(self, attempt: PullAttempt, draws: Draws) -> AttemptOutcome:
         caller, gate = self._ready()
-        gate.enter(attempt.arm, attempt.times, draws.halted)
+        waited = gate.enter(attempt.arm, attempt.times, draws.halted)
         asked_to_wait = None
         try:
             began = perf_counter()
@@ -230,7 +234,7 @@ class CalledArms(Arms):
             asked_to_wait = outcome.retry_after
         finally:
             gate.leave(asked_to_wait)
-        return self._charged(outcome, attempt)
+        return self._charged(outcome._replace(waited=waited) if waited else outcome, attempt)
 
     def _charged(self, outcome: AttemptOutcome, attempt: PullAttempt) -> AttemptOutcome:
         """The outcome with the seconds that it took as its cost, if pulls are charged by time."""

@@ -141,25 +141,28 @@ class Gate:
         """One entry per call under way: lists grow and shrink without a lock."""
         self._paused_until = 0.0
 
-    def enter(self, arm: int, times: int, halted: threading.Event) -> None:
-        """Wait until a call may begin; `leave` has to be called when it has ended.
+    def enter(self, arm: int, times: int, halted: threading.Event) -> float:
+        """Wait until a call may begin, and return how many seconds; `leave` has to be called when it has ended.
 
         Raises `AgentHalted` if the agent should stop.
         """
+        waited = 0.0
         if self._pacers or self._limit < math.inf:
-            self._wait(arm, times, halted)
+            waited = self._wait(arm, times, halted)
         else:  # as long as no service asks for less
             self._running.append(None)
         if halted.is_set():
             self.leave()
             raise AgentHalted
+        return waited
 
-    def _wait(self, arm: int, times: int, halted: threading.Event) -> None:
+    def _wait(self, arm: int, times: int, halted: threading.Event) -> float:
         amounts = [pacer.amount(arm, times) for pacer in self._pacers]
         with self._condition:
+            began = now = monotonic()
             while len(self._running) >= self._limit and not halted.is_set():
                 self._condition.wait(0.1)
-            now = monotonic()
+                now = monotonic()
             starts = [pacer.earliest(amount, now) for pacer, amount in zip(self._pacers, amounts, strict=True)]
             start = max(starts, default=now)
             for pacer, amount in zip(self._pacers, amounts, strict=True):
@@ -168,6 +171,7 @@ class Gate:
         delay = max(start, self._paused_until) - now
         if delay > 0:
             halted.wait(delay)
+        return now - began + max(0.0, delay)
 
     def leave(self, asked_to_wait: float | None = None) -> None:
         """Note that a call has ended, and how long the service asked to wait, if it did."""

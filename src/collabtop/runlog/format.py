@@ -247,6 +247,8 @@ class Rewards(msgspec.Struct, frozen=True, omit_defaults=True, tag="Rewards"):
     """Notes about pulls, by their position in this record."""
     seconds: Seconds = 0.0
     """How long the calls took together."""
+    waited: Seconds = 0.0
+    """How long they waited together for rate limits."""
 
     def __post_init__(self) -> None:
         # Before anything is repeated that often.
@@ -270,12 +272,12 @@ class Rewards(msgspec.Struct, frozen=True, omit_defaults=True, tag="Rewards"):
         failure_mode: str,
     ) -> Self:
         """Make a record of what was drawn: `counts[j]` pulls in a row of `arms[j]`."""
-        rewards, costs, notes, seconds = drawn
+        rewards, costs, notes, seconds, waited = drawn
         failures = failure_mode if np.isnan(rewards.sum()) else ""
         packed = _pack_ints(arms), _pack_ints(counts), rewards.astype("<f8").tobytes()
         numbered = tuple((position, note) for position, note in enumerate(notes) if note is not None)
         packed_costs = b"" if costs is None else costs.astype("<f8").tobytes()
-        return cls(agent, first, *packed, failures, packed_costs, numbered, seconds)
+        return cls(agent, first, *packed, failures, packed_costs, numbered, seconds, waited)
 
     def check_range(self, *, bounded: bool) -> None:
         """Raise `ValueError` if a reward is not an internal value of a run with or without bounds."""

@@ -399,7 +399,8 @@ def _joined(parts: Sequence[Drawn]) -> Drawn:
     if any(part.notes for part in parts):
         notes = tuple(note for part in parts for note in part.notes or (None,) * len(part.rewards))
     rewards = np.concatenate([part.rewards for part in parts])
-    return Drawn(rewards, costs, notes or (), math.fsum(part.seconds for part in parts))
+    seconds, waited = (math.fsum(times) for times in zip(*((part.seconds, part.waited) for part in parts), strict=True))
+    return Drawn(rewards, costs, notes or (), seconds, waited)
 
 
 def failure_mode_in(records: Sequence[Record]) -> str | None:

@@ -34,6 +34,8 @@ class CallStatistics:
         """Failed attempts by the kind of error."""
         self.spent: Reals | None = None
         """What the pulls of each candidate were charged, once a pull has reported it."""
+        self.waited = 0.0
+        """Seconds that all calls together waited for rate limits."""
         self._n = 0
         self._cost = 0.0
         self._recent: deque[tuple[float, int, float]] = deque(maxlen=_MAX_TIMESTAMPS)
@@ -60,6 +62,7 @@ class CallStatistics:
             self._recent.popleft()
 
     def _add_rewards(self, record: Rewards) -> None:
+        self.waited += record.waited
         if record.seconds:
             self._latencies.append(record.seconds / record.pulls)
         costs = record.unpack_costs()

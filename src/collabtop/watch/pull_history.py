@@ -31,6 +31,8 @@ LARGEST_NOTE_SHOWN = 4_000
 """The most characters of a note that are shown."""
 MAX_NOTES_KEPT = 1_000
 """The most notes of a candidate that are kept, the latest ones."""
+_EXAMPLES = 60
+"""How many examples of a candidate are listed."""
 _SEPARATING = 20
 """How many examples that separate two candidates are listed."""
 
@@ -239,6 +241,7 @@ def candidate_view(history: PullHistory, page: int) -> dict[str, Any]:
         "spent": history.spent,
         "points": _points(history),
         "agents": sorted(history.pulls_by_agent.items()),
+        "examples": _examples(history),
         "listed": len(history.kept),
         "pages": math.ceil(len(history.kept) / ROWS_PER_PAGE),
         "rows": [_row(history, pull) for pull in newest],
@@ -256,6 +259,18 @@ def _points(history: PullHistory) -> list[list[float | None]]:
     columns = seen.pulls, history.unit.shown(means), *shown_ends(ends, history.unit), times
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return [[None if math.isnan(number) else number for number in row] for row in rows if not math.isnan(row[1])]
+
+
+def _examples(history: PullHistory) -> list[tuple[str, int, float]]:
+    """Examples with the number of pulls and their mean reward; those on which the candidate did worst come first."""
+    rewards: dict[Example, list[float]] = {}
+    for pull in history.kept:
+        if pull.example is not None and not math.isnan(pull.reward):
+            rewards.setdefault(pull.example, []).append(pull.reward)
+    sign = -1 if history.unit.direction == "minimize" else 1
+    means = {example: math.fsum(values) / len(values) for example, values in rewards.items()}
+    worst = sorted(means, key=lambda example: (sign * means[example], example))[:_EXAMPLES]
+    return [(history.example_name(example), len(rewards[example]), means[example]) for example in worst]
 
 
 def _row(history: PullHistory, pull: Pull) -> dict[str, Any]:

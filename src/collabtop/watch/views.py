@@ -151,6 +151,7 @@ def _health(run: WatchedRun) -> Sections:
         "latency": calls.latency,
         "attempts_failed": totals.attempts_failed,
         "retries": totals.retries,
+        "waited": round(calls.waited, 3),
         "errors": calls.errors.most_common(),
         "points": [[round(at, 1), pulls, round(cost, _DIGITS)] for at, pulls, cost in calls.points],
     }
@@ -280,6 +281,17 @@ def _border(run: WatchedRun, result: Result) -> Sections | None:
     return arms | {"difference": unit.shown_difference(pair.gap), "half": half}
 
 
+def _error_bound(run: WatchedRun, header: Header) -> float | None:
+    """The most that the probability of a wrong answer can be; None if the run has no confidence, or reached a limit.
+
+    A run with a confidence ends before its limits only when it is sure.
+    """
+    limited = header.budget is not None or run.state.agent_pulls.max() >= header.horizon
+    if header.confidence is None or run.state.top is None or limited:
+        return None
+    return round(1 - header.confidence, _DIGITS)
+
+
 def summary(run: WatchedRun) -> Sections:
     """A run as a row of the list of runs."""
     with run.lock:
@@ -303,6 +315,7 @@ def summary(run: WatchedRun) -> Sections:
             "latest": state.latest,
             "money": _money(run, header),
             "failed": int(state.failed.sum()),
+            "error_bound": _error_bound(run, header),
             "confidence": header.confidence,
             "lost": sum(reported == "lost" for reported in state.agent_states.values()),
             "top": None if top is None else [printable(run.label(arm), markup=False) for arm in top[:8]],

@@ -57,7 +57,8 @@ class WatchedStudy:
     def summary(self) -> dict[str, Any]:
         """It as a row of the list."""
         view = self.view()
-        return view | {"points": len(view["points"])}
+        errors = [point.error for point in view["points"]]
+        return view | {"points": len(errors), "errors": [min(errors), max(errors)] if errors else None}
 
     def _read(self) -> tuple[StudyStatus, list[PointSummary]]:
         path = self.folder / _POINTS

@@ -35,6 +35,10 @@ function draw(row, head, detail, page) {
   if (points.length >= 2) drawBand($("candidate-chart"), points, "pulls");
   fill("candidate-points", points.slice(-ROWS).reverse().map(([pulls, value, low, high, at]) => ({ cells: [whole(pulls), mean(value), range(low, high), dateTime(at)] })));
   fill("candidate-agents", (detail.agents || []).map(([agent, pulls]) => ({ cells: [head.sites.length ? `${agent}, ${head.sites[agent]}` : String(agent), whole(pulls)] })));
+  const examples = detail.examples || [];
+  $("candidate-examples-box").hidden = !examples.length;
+  setText("examples-hint", `${whole(examples.length)} examples, the worst rewards first.`);
+  fill("candidate-examples", examples.map(([example, pulls, reward]) => ({ cells: [example, whole(pulls), mean(reward)] })));
   const rows = detail.rows || [];
   setText("pulls-hint", detail.error || hint(detail));
   fill("candidate-pulls", rows.map((pull) => ({

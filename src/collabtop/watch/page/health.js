@@ -19,6 +19,7 @@ export function drawHealth(state) {
     ["pulls per second, over all", pace === null ? null : significant(pace)],
     ["seconds per call: median, 90%, 99%", health.latency && health.latency.map(significant).join(", ")],
     ["cost per minute", health.cost_per_minute !== null ? money(health.cost_per_minute) : cost && elapsed > 0 ? money((60 * cost.spent) / elapsed) : null],
+    ["waited for rate limits, all calls together", health.waited ? (health.waited < 60 ? `${significant(health.waited)} s` : duration(health.waited)) : null],
     ["failed attempts", attempts ? `${whole(health.attempts_failed)} of ${whole(attempts)} (${percent(health.attempts_failed / attempts)})` : null],
     ["by kind", health.errors.map(([kind, count]) => `${kind} ${whole(count)} (${percent(count / attempts)})`).join(", ")],
     ["retries", health.retries ? whole(health.retries) : null],

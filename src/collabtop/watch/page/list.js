@@ -1,7 +1,7 @@
 // All runs and studies: their outcomes, and their communication.
 
 import { $, clamped, fill, listen, make, setText, tabs } from "./parts.js";
-import { dateTime, duration, money, whole } from "./format.js";
+import { dateTime, duration, money, percent, whole } from "./format.js";
 import { drawLines } from "./drawing.js";
 
 const HUES = [215, 160, 25, 280, 345, 190, 45, 120], MAX_COMPARED = 8;
@@ -43,15 +43,18 @@ function draw(studies) {
     const status = make("span"); status.append(pill(run.status));
     if (run.lost) status.append(" ", make("span", "warning", `${whole(run.lost)} agents lost`));
     if (run.failed) status.append(" ", make("span", "warning", `${whole(run.failed)} failed`));
-    if (run.n === undefined) return { cells: [name, status, run.error ? make("span", "warning", run.error) : "–", "–", "–", "–", "–", "–"] };
+    if (run.n === undefined) return { cells: [name, status, run.error ? make("span", "warning", run.error) : "–", "–", "–", "–", "–", "–", "–"] };
     const agents = run.agents === 1 ? "1 agent" : `${whole(run.agents)} agents`;
     const end = run.status === "running" ? Date.now() / 1000 : run.latest;
-    return { cells: [name, status, answer(run), run.money ? money(run.money.spent) : "–", whole(run.pulls), dateTime(run.started), run.started === null ? "–" : duration(end - run.started), `${whole(run.m)} of ${whole(run.n)} by ${run.algorithm}, ${agents}`] };
+    return { cells: [name, status, answer(run), run.money ? money(run.money.spent) : "–", run.error_bound === null ? "–" : `≤\u00a0${percent(run.error_bound)}`, whole(run.pulls), dateTime(run.started), run.started === null ? "–" : duration(end - run.started), `${whole(run.m)} of ${whole(run.n)} by ${run.algorithm}, ${agents}`] };
   }));
   $("studies-card").hidden = studies.length === 0;
-  fill("studies", studies.map((study) => ({ cells: [link(studyAddress(study.name), study.name), pill(study.status), whole(study.points), whole(study.runs)] })));
+  fill("studies", studies.map((study) => ({ cells: [link(studyAddress(study.name), study.name), pill(study.status), study.errors ? errors(study.errors) : "–", whole(study.points), whole(study.runs)] })));
   drawCompare();
 }
+
+// The share of wrong answers, of the best point of a study and of the worst.
+const errors = ([low, high]) => (low === high ? percent(low) : `${percent(low)} to ${percent(high)}`);
 
 // The answer, and whether other runs with the same candidates have the same answer.
 function answer(run) {

@@ -26,7 +26,8 @@ export function showRun(name) {
   candidates = new Candidates({ open: openOne, compare: (...arms) => openComparison(base, arms.map(rowOf), signOf(state.head), isLive) });
   candidates.onSource = () => drawLater("answer");
   tabs("run", (current) => { view = current; drawLater(...ALL); });
-  addEventListener("resize", () => drawLater(...ALL));
+  const resized = new ResizeObserver(() => drawLater(...ALL)); // also where tables next to a chart make it higher
+  document.querySelectorAll("#run canvas").forEach((canvas) => resized.observe(canvas));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawLater(...ALL));
   setInterval(tick, 1000);
   listen(`${base}/events`, receive);
