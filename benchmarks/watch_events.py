@@ -5,8 +5,9 @@ The log of a real run is divided into ten events per second, as if its pulls wer
 - in the server, at the beginning, in the middle and at the end of the hour: CPU time and bytes sent per event, while
   the log is read five times per second, as it is when the page is open;
 - in Chromium: seconds until the first paint and until the whole log is on the page, the heap of the page and the
-  memory of the server (a process of its own) by then, how long a search and a sort of all candidates take, and, while
-  the run continues at its pace (a process writes the log), the time between frames and the longest task.
+  memory of the server (a process of its own) by then, how much time of the page's main thread a search and a sort of
+  all candidates take, and, while the run continues at its pace (a process writes the log), the time between frames and
+  the longest task.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from collabtop.watch.watched_runs import WatchedRun
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.support.evaluations import long_label
+from tests.support.page_actions import milliseconds_of
 from tests.support.page_server import page_in_thread
 
 EVENTS_PER_SECOND, READS_PER_SECOND, AGENTS, PULLS = 10, 5, 20, 10  # 100 pulls per second
@@ -54,24 +56,6 @@ FRAMES = """async (seconds) => {
   }
   gaps.sort((a, b) => a - b);
   return {median: gaps[gaps.length >> 1], p99: gaps[Math.floor(gaps.length * 0.99)], longest: gaps.at(-1), tasks};
-}"""
-
-
-SEARCH_AND_SORT = """async () => {
-  const middle = (times) => times.sort((a, b) => a - b)[times.length >> 1], search = document.getElementById("search");
-  const measure = async (act) => {
-    const began = performance.now(); act();
-    document.body.getBoundingClientRect(); // with the layout of the new rows
-    const took = performance.now() - began;
-    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
-    return took;
-  };
-  const searches = [], sorts = [];
-  for (const text of ["step", "prompt 99", "careful with", "dates", ""])
-    searches.push(await measure(() => { search.value = text; search.dispatchEvent(new Event("input")); }));
-  for (const key of ["label", "mean", "pulls", "verdict", "place"])
-    sorts.push(await measure(() => document.querySelector(`[data-key=${key}] button`).click()));
-  return [middle(searches), searches.at(-1), middle(sorts), sorts.at(-1)];
 }"""
 
 
@@ -201,9 +185,9 @@ def in_browser(log: Path, records: list[Record], seconds: int) -> None:
             tab.locator("#candidate-table .label-button").first.click()
             tab.wait_for_selector("#candidate-pulls tbody tr", timeout=60_000)
             tab.keyboard.press("Escape")
-            search, slowest_search, sort, slowest_sort = tab.evaluate(SEARCH_AND_SORT)
-            print(f"| search of all candidates: median, slowest | {search:.0f}, {slowest_search:.0f} ms |")
-            print(f"| sort of all candidates: median, slowest | {sort:.0f}, {slowest_sort:.0f} ms |")
+            for kind in ("search", "sort"):
+                times = milliseconds_of(tab, kind).values()
+                print(f"| {kind}: median, slowest (CPU) | {statistics.median(times):.0f}, {max(times):.0f} ms |")
             print(f"| heap of the page | {heap_of(tab) / 1e6:.0f} MB |")
             print(f"| memory of the server, at most | {peak_bytes(process.pid) / 1e6:.0f} MB |")
             tab.goto("about:blank")
