@@ -10,6 +10,15 @@ from typing import Any
 from collabtop.errors import InputError
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things, in words.
+
+    >>> counted(1, "agent"), counted(1_000, "agent")
+    ('1 agent', '1,000 agents')
+    """
+    return f"{count:,} {noun}" + "s" * (count != 1)
+
+
 def whole_number(name: str, value: Any, least: int, most: int | None = None, *, argument: str | None = None) -> int:
     """A whole number from `least` to `most`, Python's or NumPy's.
 

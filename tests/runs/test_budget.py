@@ -56,6 +56,25 @@ def test_the_costliest_run_is_an_upper_bound_on_every_run(algorithm, seed, n, ag
     assert spent <= worst_case(made, ct.Problem(n, 1, agents, horizon), dear.tolist())
 
 
+@given(
+    qualities=st.lists(st.integers(0, 1_000), min_size=4, max_size=30, unique=True),
+    m=st.integers(1, 3),
+    spare=st.floats(1.0, 6.0),
+    price=st.sampled_from([0.3, 1.0]),
+    seed=st.integers(0, 1_000),
+)
+def test_the_rest_of_a_budget_is_decided_on_the_same_examples(qualities, m, spare, price, seed):
+    luck = np.random.default_rng(seed).random(10_000)
+
+    @ct.replicates
+    def score(quality, number):  # examples differ a lot, but candidates always in the same way
+        return ct.Reward((quality / 1_000 + 99 * luck[number]) / 100, cost=price)
+
+    best = sorted(range(len(qualities)), key=lambda place: -qualities[place])[:m]
+    result = ct.identify(qualities, m, pull=score, agents=1, budget=int(spare * len(qualities)), seed=seed)
+    assert sorted(result.top_indices) == sorted(best)
+
+
 TO_A_HORIZON = [name for name in ALGORITHMS if not ct.make_algorithm(name).stops_early]
 
 

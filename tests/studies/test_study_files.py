@@ -120,7 +120,7 @@ def text_with(**changes):
         ({"runs": "[1, 2]"}, "runs", "runs is [1, 2], but a whole number of at least 1 is needed"),
         ({"seed": "-1"}, "seed", "seed is -1"),
         ({"seed": "[1]"}, "seed", "seed is [1]"),
-        ({"agents": "1", "horizon": "1"}, "horizon", "kzz on a: horizon is 1, but 3 arms and 1 agents need at least"),
+        ({"agents": "1", "horizon": "1"}, "horizon", "kzz on a: horizon is 1, but 3 arms and 1 agent need at least"),
         ({"agents": None}, None, "agents is missing"),
         ({"algorithms": '"kz"'}, "algorithms", "algorithm is 'kz' (did you mean 'kzz'?)"),
         ({"algorithms": '["kz"]'}, "algorithms[0]", "algorithm is 'kz' (did you mean 'kzz'?)"),

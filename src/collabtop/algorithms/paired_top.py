@@ -19,9 +19,9 @@ from collabtop.protocol.messages import Flags, Reals
 _SHRINK = 1.25
 """From one round to the next, the number of open arms shrinks by about this factor."""
 _POWER = 1.1
-"""An arm has been pulled in proportion to s^-_POWER by the time that s arms are open."""
+"""An arm has been pulled in proportion to s^-_POWER by the time that s arms are open, unless the horizon is short."""
 _GRID = 1024
-"""Steps in which the pulls of the first round are tried; the later rounds have fractions of a pull more."""
+"""Steps in which the pulls of the first round are tried, and powers; later rounds have fractions of a pull more."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class PairedTop(Algorithm):
     iid_only: ClassVar[bool] = True
 
     def smallest_horizon(self, problem: Problem) -> int:
-        """One pull per arm in the first round, and the time that the later ones then take."""
-        return _time(problem, _totals(problem, _GRID))
+        """One pull per arm."""
+        return balanced_time(problem.n, 1, problem.agents)
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
         """The open arms of every round equally often."""
@@ -101,18 +101,27 @@ def sizes_of(n: int) -> list[int]:
 def paired_plan(problem: Problem) -> list[int]:
     """Pulls of an open arm by the end of each round: as many as the horizon allows, up to the pull limit.
 
+    A horizon too short for the growth of all rounds gets the largest power that fits, from one pull in the first round.
+
     >>> paired_plan(Problem(n=20, m=1, agents=2, horizon=100, pull_limit=50))
     [3, 3, 5, 7, 9, 13, 17, 24, 37]
+    >>> paired_plan(Problem(n=20, m=1, agents=2, horizon=20, pull_limit=50))
+    [1, 1, 1, 1, 2, 2, 3, 4, 6]
     """
+
+    def fits(totals: list[int]) -> bool:
+        return _time(problem, totals) <= problem.horizon
+
+    if not fits(_totals(problem, _GRID)):
+        tried = [_totals(problem, _GRID, _POWER * step / _GRID) for step in range(_GRID)]
+        return tried[bisect_left(tried, True, lo=1, key=lambda totals: not fits(totals)) - 1]
     scales = range(problem.horizon * problem.agents * _GRID)
-    beyond = bisect_left(
-        scales, True, lo=_GRID + 1, key=lambda scale: _time(problem, _totals(problem, scale)) > problem.horizon
-    )
+    beyond = bisect_left(scales, True, lo=_GRID + 1, key=lambda scale: not fits(_totals(problem, scale)))
     return _totals(problem, beyond - 1)
 
 
-def _totals(problem: Problem, scale: int) -> list[int]:
-    shares = (scale / _GRID * (problem.n / size) ** _POWER for size in sizes_of(problem.n))
+def _totals(problem: Problem, scale: int, power: float = _POWER) -> list[int]:
+    shares = (scale / _GRID * (problem.n / size) ** power for size in sizes_of(problem.n))
     return [min(int(share + 1e-9), problem.pull_limit or int(share + 1e-9)) for share in shares]
 
 

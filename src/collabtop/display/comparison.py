@@ -14,6 +14,7 @@ from collabtop.arms import SimulatedArms
 from collabtop.display.round_outcomes import round_outcomes
 from collabtop.problem import misplaced
 from collabtop.runs.result import Result, printable
+from collabtop.validation import counted
 
 
 def correct_arms(means: ArrayLike, answer: Sequence[int]) -> int:
@@ -60,9 +61,8 @@ def comparison_row(result: Result, arms: SimulatedArms) -> dict[str, Any]:
 
 
 def _title(result: Result) -> str:
-    return (
-        f"Best {result.m} of {result.n:,} arms, {result.agents} agents, horizon {result.horizon:,}, seed {result.seed}"
-    )
+    team = counted(result.agents, "agent")
+    return f"Best {result.m} of {result.n:,} arms, {team}, horizon {result.horizon:,}, seed {result.seed}"
 
 
 def _answer(result: Result, arms: SimulatedArms, rank: int) -> str:

@@ -11,6 +11,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from collabtop.display.round_outcomes import RoundOutcome, round_outcomes
 from collabtop.runs.result import Result
+from collabtop.validation import counted
 
 # Every style has its own marker, dashes and size, so that lines can be distinguished in greyscale, by colour-blind
 # readers, and where two lines coincide.
@@ -60,7 +61,7 @@ def _setting(results: Sequence[Result]) -> str:
     if len(settings) != 1:
         return ""
     m, n, agents, horizon = settings.pop()
-    return f"best {m} of {n:,} arms, {agents} agents, {horizon:,} time steps"
+    return f"best {m} of {n:,} arms, {counted(agents, 'agent')}, {horizon:,} time steps"
 
 
 def _draw_live(axes: Axes, result: Result, outcomes: list[RoundOutcome], style: dict[str, Any]) -> None:

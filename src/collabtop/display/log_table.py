@@ -15,7 +15,7 @@ from collabtop.runlog.totals import Totals
 from collabtop.runs.checkpoint import leg_of, read_header
 from collabtop.runs.peeking import peek
 from collabtop.runs.result import Result, printable
-from collabtop.validation import wrong_value
+from collabtop.validation import counted, wrong_value
 
 
 class LogSummary:
@@ -51,7 +51,8 @@ class LogSummary:
         answer = ", ".join(map(str, result.top))
         rows = {
             "name": header.name or "-",
-            "run": f"the best {header.m} of {n:,} candidates, {agents} agents, horizon {horizon:,}, seed {header.seed}",
+            "run": f"the best {header.m} of {n:,} candidates, {counted(agents, 'agent')}, horizon {horizon:,}, "
+            f"seed {header.seed}",
             "algorithm": header.algorithm + (f" ({options})" if options else ""),
             "arms": f"{header.arms_class}, fingerprint {header.arms}",
             "rewards": str(header.unit),

@@ -11,6 +11,7 @@ from collabtop.display.result_table import ResultTable, TableRow
 from collabtop.display.round_outcomes import MEANINGS, RoundOutcome, round_outcomes
 from collabtop.display.save import METADATA
 from collabtop.runs.result import Result
+from collabtop.validation import counted
 
 _COLOURS = {"kept": "#6baed6", "accepted": "#238b45", "rejected": "#d94801", "inside": "#bdbdbd"}
 _SHOWN = 25
@@ -47,7 +48,8 @@ def result_figure(result: Result) -> Figure:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     for axes in (outcomes, estimates, words):
         axes.spines[["top", "right"]].set_visible(False)
-    title = f"best {result.m} of {result.n:,} by {result.algorithm}, {result.agents} agents, {result.pulls:,} pulls"
+    team = counted(result.agents, "agent")
+    title = f"best {result.m} of {result.n:,} by {result.algorithm}, {team}, {result.pulls:,} pulls"
     figure.suptitle(title, fontsize=10, color="0.35")
     return figure
 

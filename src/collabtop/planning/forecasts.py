@@ -18,6 +18,7 @@ from collabtop.runs.budget import Cost, costs_of, worst_case
 from collabtop.runs.identification import identify
 from collabtop.runs.result import Result, plain_text
 from collabtop.runs.spec import make_spec
+from collabtop.validation import counted
 
 
 class ForecastRound(msgspec.Struct, frozen=True):
@@ -78,7 +79,7 @@ class Forecast(msgspec.Struct, frozen=True):
         return self._grid().html()
 
     def _grid(self) -> Grid:
-        title = f"A dry run of {self.algorithm}: the best {self.m} of {self.n:,}, {self.agents} agents"
+        title = f"A dry run of {self.algorithm}: the best {self.m} of {self.n:,}, {counted(self.agents, 'agent')}"
         caption = (
             f"horizon {self.horizon:,} (at least {self.smallest_horizon:,})   pulls about {self.pulls:,}   "
             f"cost at most {self.most_cost:,.10g}   a candidate gets {self.fewest:,} to {self.most:,} pulls"

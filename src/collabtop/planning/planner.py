@@ -26,7 +26,7 @@ from collabtop.privacy import Privacy
 from collabtop.problem import Problem, complexity
 from collabtop.runs.budget import Cost
 from collabtop.runs.result import plain_text
-from collabtop.validation import real_number, whole_number, wrong_value
+from collabtop.validation import counted, real_number, whole_number, wrong_value
 
 _MOST_HORIZON = 10**15
 _FEW_ARMS, _MANY_ARMS = 1_000, 100_000
@@ -112,7 +112,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def _title(self) -> str:
-        return f"The best {self.m:,} of {self.n:,} arms with {self.agents:,} agents: {self.instance}"
+        return f"The best {self.m:,} of {self.n:,} arms with {counted(self.agents, 'agent')}: {self.instance}"
 
     def _grids(self) -> list[Grid]:
         simulated, proved = [], []

@@ -14,7 +14,7 @@ from collabtop.arms import Arms
 from collabtop.arms.base import Ints
 from collabtop.errors import BudgetError, InputError
 from collabtop.problem import Problem
-from collabtop.validation import positive_number, wrong_value
+from collabtop.validation import counted, positive_number, wrong_value
 
 Cost = Callable[[Any], float] | Sequence[float] | float | Literal["seconds"]
 _FAR = 1 << 40
@@ -125,8 +125,8 @@ def horizon_for(algorithm: Algorithm, problem: Problem, budget: float, costs: Se
     smallest = algorithm.smallest_horizon(problem)
     if most(smallest) > budget:
         raise BudgetError(
-            f"budget is {budget:g}, but {problem.n} candidates and {problem.agents} agents may need "
-            f"{most(smallest):g} with {algorithm.title}, even at its smallest horizon, {smallest}",
+            f"budget is {budget:g}, but {counted(problem.n, 'candidate')} and {counted(problem.agents, 'agent')} "
+            f"may need {most(smallest):g} with {algorithm.title}, even at its smallest horizon, {smallest}",
             most(smallest),
         )
     low, high = smallest, 2 * smallest

@@ -28,6 +28,7 @@ from collabtop.runlog.totals import Totals
 from collabtop.runs.budget import Spending
 from collabtop.runs.evidence import Comparisons, Seen, Standing, intervals, shown_ends, standings
 from collabtop.runs.warnings import horizon_warnings
+from collabtop.validation import counted
 
 # Imported when a table or a plot is asked for: Matplotlib takes a while to load.
 if TYPE_CHECKING:
@@ -445,7 +446,8 @@ class Result:
         return f"seed {self.seed}" if self.privacy is None else str(self.privacy)
 
     def _table(self) -> Table:
-        title = f"The best {self.m} of {self.n:,} arms by {self.algorithm}, {self.agents:,} agents, {self._source}"
+        team = counted(self.agents, "agent")
+        title = f"The best {self.m} of {self.n:,} arms by {self.algorithm}, {team}, {self._source}"
         if self.name is not None:
             title = f"{printable(self.name)}: {title[0].lower()}{title[1:]}"
         spent = f"{self._time_and_money()}   pulls {self.pulls:,}"

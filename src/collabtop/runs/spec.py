@@ -27,7 +27,7 @@ from collabtop.teams.local import LocalTeam
 from collabtop.teams.processes import ProcessesTeam
 from collabtop.teams.ray.team import RayTeam
 from collabtop.teams.threads import ThreadsTeam
-from collabtop.validation import positive_number, real_number, whole_number, wrong_value
+from collabtop.validation import counted, positive_number, real_number, whole_number, wrong_value
 
 TeamName = Literal["local", "threads", "processes", "ray"]
 """The teams that a name is enough for."""
@@ -339,9 +339,9 @@ def _check_horizon(algorithm: Algorithm, problem: Problem) -> None:
     smallest = algorithm.smallest_horizon(problem)
     if problem.horizon < smallest:
         raise HorizonError(
-            f"horizon is {problem.horizon}, but {problem.n} arms and {problem.agents} agents need at least "
-            f"{smallest} with {algorithm.title} (one pull per arm before the first elimination, and all rounds "
-            "within the horizon)",
+            f"horizon is {problem.horizon}, but {counted(problem.n, 'arm')} and {counted(problem.agents, 'agent')} "
+            f"need at least {smallest} with {algorithm.title} (one pull per arm before the first elimination, and "
+            "all rounds within the horizon)",
             smallest,
         )
 

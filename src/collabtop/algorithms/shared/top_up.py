@@ -7,6 +7,8 @@ sides of the border were pulled (collab-top-iid with one agent), the rest stays 
 
 Pulls are allocated as in APT (Locatelli, Gutzeit and Carpentier 2016): arm i, at a distance d_i from the border, should
 have pulls in proportion to 1 / d_i^2. The plan of a round uses full prices, so a round never costs more than is left.
+Paired arms are only compared if they were pulled equally often, on the same examples: those next to the border get as
+many pulls as the deepest arm has, and then further ones together.
 """
 
 import math
@@ -68,8 +70,11 @@ def _next_round(coordinator: Coordinator, setup: Setup, prices: Reals, spent: fl
         room = np.maximum(0, problem.pull_limit - columns.pulls) // unit
     planned = left * min(1.0, 0.5 / max(share, 1e-9))
     for spend in (planned, left) if left > _LAST_ROUND * setup.budget else (left,):
-        counts = _second_chances(columns, prices * unit, spend, room, unit) if spent < left else np.zeros_like(room)
-        counts += _allocate(columns, prices * unit, spend - float(prices @ counts) * unit, room - counts, unit)
+        if problem.paired:
+            counts = _join(columns, prices * unit, spend, room, unit)
+        else:
+            counts = _second_chances(columns, prices * unit, spend, room, unit) if spent < left else np.zeros_like(room)
+            counts += _allocate(columns, prices * unit, spend - float(prices @ counts) * unit, room - counts, unit)
         arms = np.flatnonzero(counts)
         if len(arms):
             break
@@ -83,6 +88,32 @@ def _deepest(columns: Columns) -> int:
 def _contenders(columns: Columns) -> Ints:
     """The arms with about as many pulls as the deepest one, between which the border is drawn again."""
     return np.flatnonzero((columns.pulls > 0) & (columns.pulls * _DEPTH >= _deepest(columns)))
+
+
+def _join(columns: Columns, prices: Reals, spend: float, room: Ints, unit: int) -> Ints:
+    """Pulls that bring the contenders next to the border to one depth, for up to half of `spend`, and then further."""
+    counts, arms = np.zeros(len(prices), np.int64), _contenders(columns)
+    border = _border(columns, arms)
+    if border is None:
+        return counts
+    behind = (_deepest(columns) - columns.pulls[arms]) // unit
+    order = np.lexsort((np.abs(columns.means[arms] - border), behind > 0))  # the deepest first: they need nothing
+    arms, behind = arms[order], behind[order]
+    joined = np.cumsum(prices[arms] * behind) <= spend / 2
+    arms, behind = arms[joined], behind[joined]
+    if _border(columns, arms) is None:
+        return counts
+    rest = spend - float(prices[arms] @ behind)
+    counts[arms] = behind + min(int(rest // prices[arms].sum()), int((room[arms] - behind).min()))
+    return counts
+
+
+def _border(columns: Columns, arms: Ints) -> float | None:
+    """The middle between the means next to the border; None if all of these arms are on one side of it."""
+    top = int(np.count_nonzero(columns.verdicts[arms] == ACCEPTED))
+    if not 0 < top < len(arms):
+        return None
+    return float(np.sort(columns.means[arms])[::-1][top - 1 : top + 1].mean())
 
 
 def _second_chances(columns: Columns, prices: Reals, spend: float, room: Ints, unit: int) -> Ints:
@@ -106,14 +137,11 @@ def _allocate(columns: Columns, prices: Reals, spend: float, room: Ints, unit: i
     """Further pulls of the contenders that cost at most `spend`: in the end in proportion to 1 / gap^2."""
     counts = np.zeros(len(prices), np.int64)
     arms = _contenders(columns)
-    top = int(np.count_nonzero(columns.verdicts[arms] == ACCEPTED))
-    arms_left = arms[room[arms] > 0]
-    if not 0 < top < len(arms) or not len(arms_left):
+    border, arms_left = _border(columns, arms), arms[room[arms] > 0]
+    if border is None or not len(arms_left):
         return counts
-    means = columns.means[arms]
-    upper, lower = np.sort(means)[::-1][top - 1 : top + 1]
-    gaps = np.abs(columns.means[arms_left] - (upper + lower) / 2)
-    weights = 1 / np.maximum(gaps, max(_SMALLEST_GAP * float(np.abs(means - (upper + lower) / 2).max()), 1e-12)) ** 2
+    gaps, largest = np.abs(columns.means[arms_left] - border), float(np.abs(columns.means[arms] - border).max())
+    weights = 1 / np.maximum(gaps, max(_SMALLEST_GAP * largest, 1e-12)) ** 2
     pulls, price, most = columns.pulls[arms_left], prices[arms_left], room[arms_left]
 
     def further(level: float) -> Ints:
@@ -152,7 +180,8 @@ def _pull(coordinator: Coordinator, setup: Setup, arms: Ints, times: Ints) -> Re
 def _decide_again(coordinator: Coordinator, rng: np.random.Generator) -> None:
     """Accept as many contenders as before, now those with the best means; equal ones stay where they are."""
     board, columns = coordinator.scoreboard, coordinator.scoreboard.columns()
-    arms = _contenders(columns)
+    paired = coordinator.problem.paired
+    arms = np.flatnonzero(columns.pulls == _deepest(columns)) if paired else _contenders(columns)
     accepted = columns.verdicts[arms] == ACCEPTED
     order = np.lexsort((rng.random(len(arms)), ~accepted, -columns.means[arms]))
     top = np.zeros(len(arms), bool)
