@@ -74,7 +74,7 @@ def six_lines(search: Search) -> int:
     live, sums, done, rounds = np.arange(search.n), np.zeros(search.n), 0, int(np.ceil(np.log2(search.n)))
     for r in range(rounds):
         new = max(1, (BUDGET - search.fits) // ((rounds - r) * len(live)))
-        sums[live] += [sum(search.fit(arm, done + number) for number in range(new)) for arm in live]
+        sums[live] += [sum([search.fit(arm, done + number) for number in range(new)]) for arm in live.tolist()]
         done, live = done + new, live[np.argsort(-sums[live])[: -(-len(live) // 2)]]
     return int(live[0])
 
