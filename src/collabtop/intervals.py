@@ -123,7 +123,7 @@ def noisy_bounds(
 
     >>> low, high = noisy_bounds(np.array([0.5]), np.array([1e4]), np.array([2.0]), deviation=30.0, error=0.05)
     >>> low.round(3), high.round(3)
-    (array([0.465]), array([0.535]))
+    (array([0.468]), array([0.532]))
     """
     evidence = np.log(4 * batches * (batches + 1) / error)
     half = np.sqrt(evidence / (2 * pulls)) + deviation * np.sqrt(2 * batches * evidence) / pulls

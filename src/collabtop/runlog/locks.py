@@ -13,6 +13,7 @@ others    `flock`
 import os
 import struct
 import sys
+import threading
 import time
 from contextlib import suppress
 from os import PathLike
@@ -35,6 +36,8 @@ _PROBES, _PROBE_SECONDS = 10, 0.01
 
 _locked: WeakValueDictionary[int, IO[Any]] = WeakValueDictionary()
 """The handles of this process that hold a lock, by their id."""
+_registry = threading.Lock()
+"""Held while a handle takes its lock and is added to `_locked`, so that other threads see both or neither."""
 
 
 def lock_file(file: IO[Any]) -> bool:
@@ -44,9 +47,10 @@ def lock_file(file: IO[Any]) -> bool:
     """
     for attempt in range(1 if _HAS_OFD_LOCKS else _PROBES):
         time.sleep(_PROBE_SECONDS if attempt else 0.0)
-        if _try_lock(file):
-            _locked[id(file)] = file
-            return True
+        with _registry:
+            if _try_lock(file):
+                _locked[id(file)] = file
+                return True
     return False
 
 
@@ -75,7 +79,8 @@ def is_locked_here(file: IO[Any]) -> bool:
 
 
 def _open_handles() -> list[IO[Any]]:
-    handles = [reference() for reference in _locked.valuerefs()]
+    with _registry:
+        handles = [reference() for reference in _locked.valuerefs()]
     return [handle for handle in handles if handle is not None and not handle.closed]
 
 
