@@ -131,7 +131,7 @@ def test_the_commands_of_a_page_work_as_written(page, folder):
         run(command)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("command", sorted({command for page in PAGES for command in of_page(page, slow=True)}))
 def test_commands_that_take_a_minute_work_as_written(command, folder):
     run(command)
