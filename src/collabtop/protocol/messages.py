@@ -28,15 +28,17 @@ The kind of a message is free if it follows from the same. If it does not, it te
 then lists the kinds that were possible in `chosen_from`, and the choice costs one word.
 """
 
+from typing import Any
+
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from collabtop.protocol.packing import Packed
 
-Ints = NDArray[np.int64]
-Reals = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+# As NDArray[...] was defined before NumPy 2.5, where it is an alias that does not show its class.
+Ints = np.ndarray[tuple[Any, ...], np.dtype[np.int64]]
+Reals = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]
+Flags = np.ndarray[tuple[Any, ...], np.dtype[np.bool_]]
 
 
 class Message(
@@ -261,7 +263,7 @@ class CoarseMeans(Message, frozen=True, tag="CoarseMeans"):
         return arcsine_levels(numbers, self.steps) if self.arcsine else numbers / self.steps
 
 
-def arcsine_levels(numbers: NDArray[np.int64] | Reals, steps: int) -> Reals:
+def arcsine_levels(numbers: Ints | Reals, steps: int) -> Reals:
     """The means at these numbers of steps on the arcsine scale, on which 0/1 rewards of all means are equally noisy.
 
     >>> arcsine_levels(np.array([0, 1, 2, 3]), steps=3).round(2)
