@@ -80,6 +80,8 @@ def state():
         (say.Pull(np.array([-1]), np.array([1])), "unknown or repeated arms"),
         (say.Pull(np.array([3, 3]), np.array([1])), "unknown or repeated arms"),
         (say.Pull(np.array([3, 4]), np.array([1, 1, 1])), "not one number of pulls per arm"),
+        (say.Pull(None, np.array([0]), np.array([], np.int64)), "not one first pull per arm"),
+        (say.Pull(None, np.array([1]), np.array([-1])), "number of a pull out of range"),
         (say.Pull(None, np.array([-1])), "number of pulls out of range"),
         (say.Pull(None, np.array([9])), "beyond the horizon"),
         (say.Deal(np.array([], np.int64)), "no coefficients or too many"),

@@ -22,6 +22,7 @@ from collabtop.teams.sites.sorted_values import SortedValues
 _MOST_COEFFICIENTS = 1_000
 _MOST_STAGES = 100_000
 _FEW = 64  # NumPy's per-call overhead exceeds the cost of so many comparisons in Python
+_LAST_PULL = 1 << 53
 _ROUNDING = 1e-9
 _NO_ARMS = np.empty(0, np.int64)
 
@@ -162,6 +163,9 @@ class PublicState:
         _need(_within(times, 0, self._problem.horizon), "a number of pulls out of range")
         if arms is not None:
             _need(_within(arms, 0, self._problem.n - 1) and _distinct(arms), "unknown or repeated arms")
+        if message.starts is not None:
+            _need(len(message.starts) in (1, count), "not one first pull per arm")
+            _need(_within(message.starts, 0, _LAST_PULL), "a number of a pull out of range")
         total = sum(times.tolist()) if len(times) < _FEW else int(times.sum())
         self.total_pulls += total * count if len(times) == 1 else total
 
