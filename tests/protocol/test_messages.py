@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
@@ -80,6 +80,7 @@ def test_a_message_comes_back_from_bytes_as_it_was(message):
 
 
 @given(message=MESSAGES, others=st.lists(MESSAGES, max_size=3))
+@example(message=say.Bill(), others=[])
 def test_messages_come_back_from_the_same_bytes_as_they_were(message, others):
     for together in ([], [message], [message] * 3, [message, *others]):
         decoded = wire.decode_all(wire.encode_all(together))

@@ -106,12 +106,12 @@ def _columns_of(messages: Sequence[Message]) -> _Columns | None:
                 return None
             values = [list(map(len, values)), np.concatenate(values)]
         columns.append(msgspec.Raw(_encoder.encode(values)))
-    return None if any(more) else _Columns(kind_of(kind), len(messages), columns)
+    return None if any(more) or not columns else _Columns(kind_of(kind), len(messages), columns)
 
 
 def _messages_in(columns: _Columns) -> list[Message]:
     kind = kinds().get(columns.kind)
-    if kind is None or len(columns.fields) != len(_fields(kind)):
+    if kind is None or not columns.fields or len(columns.fields) != len(_fields(kind)):
         raise ValueError("unknown kind or fields")
     decoded: list[list[Any]] = []
     for (_, type_), field in zip(_fields(kind), columns.fields, strict=True):
