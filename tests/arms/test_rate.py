@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import threading
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,8 +58,23 @@ def test_a_short_pause_is_caught_up_with():
 def test_a_rate_may_count_what_calls_use():
     pacer = _Pacer(ct.Rate(60, per=60, amount=len), WORDS)
     assert [pacer.amount(arm, times=2) for arm in range(3)] == [2.0, 4.0, 8.0]
-    with pytest.raises(ct.InputError, match="amount of a rate returned 'b', but a number of at least 0 is needed"):
-        _Pacer(ct.Rate(60, amount=max), WORDS[1:]).amount(0, times=1)
+
+
+@pytest.mark.parametrize("amount", ["b", -1, math.nan, math.inf, True])
+def test_an_amount_that_is_none_is_one_clear_error_and_nothing_is_lost(tmp_path, amount):
+    path, paid = tmp_path / "run.ctlog", []
+
+    def pull(word, rng):
+        paid.append(word)
+        return len(word) / 5
+
+    def wrong_later(word):
+        return amount if len(paid) == 5 else np.int64(1)
+
+    run = {"m": 1, "pull": pull, "horizon": 9, "seed": 1, "checkpoint": path}
+    with pytest.raises(ct.InputError, match=r"amount of a rate returned .*, but a finite number of at least 0 is need"):
+        ct.identify(WORDS, rate=ct.Rate(10_000, amount=wrong_later), **run)
+    assert ct.resume(path, pull=pull).pulls == len(paid) == 9
 
 
 @pytest.mark.parametrize(

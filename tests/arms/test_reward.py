@@ -87,6 +87,55 @@ def test_a_cost_that_is_none_is_one_clear_error(cost):
     assert "tried" not in str(raised.value)  # a second call would be charged again
 
 
+async def score_async(prompt, rng):
+    return ct.Reward(0.5, cost=math.nan)
+
+
+@ct.batch
+def score_in_bulk(prompt, times, rng):
+    return [ct.Reward(0.5, cost=-1.0)] * times
+
+
+def put_off(prompt, rng):
+    raise ct.RetryLater(1, cost=math.nan)
+
+
+@pytest.mark.parametrize("pull", [score_async, score_in_bulk, put_off])
+def test_a_wrong_cost_is_the_same_error_for_every_kind_of_function(pull):
+    with pytest.raises(ct.PullError, match=r"candidate 'short' raised InputError: cost is \S+, but a finite number"):
+        identify(pull)
+
+
+@pytest.mark.parametrize(("failures", "cost"), [("zero", -0.5), ("skip", math.nan)])
+@pytest.mark.parametrize("team", ["local", pytest.param("processes", marks=pytest.mark.slow)])
+def test_a_wrong_cost_is_not_counted_as_a_failed_pull(team, failures, cost):
+    policy = ct.PullPolicy(failures=failures, retries=3, wait=0)
+    with pytest.raises(
+        ct.PullError, match=r"raised InputError: cost is .*, but a finite number of at least 0 is needed"
+    ):
+        identify(lambda prompt, rng: ct.Reward(0.5, cost=cost), policy=policy, team=team)
+
+
+@pytest.mark.parametrize("cost", [-0.5, math.nan])
+@pytest.mark.parametrize("limits", [{}, {"horizon": None, "budget": 100, "cost": 1.5}])
+def test_a_wrong_cost_loses_nothing_that_was_paid_before(tmp_path, limits, cost):
+    path, calls = tmp_path / "run.ctlog", 0
+
+    def pull(prompt, rng):
+        nonlocal calls
+        calls += 1
+        return ct.Reward(0.5, cost=cost) if calls == 12 else score(prompt, rng)
+
+    whole = identify(score, **limits)
+    with pytest.raises(ct.PullError, match=r"cost is .*, but a finite number of at least 0 is needed"):
+        identify(pull, path, **limits)
+    assert len(notes_of(path)) == 11
+    resumed = ct.resume(path, pull=pull)
+    assert resumed == whole
+    assert resumed.totals.cost == pytest.approx(whole.cost)
+    assert calls == whole.pulls + 1
+
+
 def test_a_note_is_a_text():
     with pytest.raises(ct.InputError, match="note is 7, but a text is needed"):
         ct.Reward(0.5, note=7)  # type: ignore[arg-type]

@@ -79,12 +79,31 @@ def test_a_budget_shows_what_it_buys(run, tmp_path):
     assert json.loads(run("plan", *stated, "--json").stdout)["rows"][0]["seconds"] > 0
 
 
+def test_a_pilot_may_have_columns_and_units_of_its_own(run, refused, tmp_path):
+    pilot = tmp_path / "latencies.csv"
+    rows = "".join(f"9:00,s{arm},{arm * 40 + number}\n" for arm in range(6) for number in range(9))
+    pilot.write_text("time,server,ms\n" + rows)
+    assert "--candidate" in refused("plan", "--budget", 2_000, "-m", 2, "--pilot", pilot)
+    named = ("--candidate", "server", "--reward", "ms", "--direction", "minimize", "--bounds", "0,500")
+    arguments = ("--budget", 2_000, "-m", 2, "--pilot", pilot, *named, "--algorithm", "uniform", "--jobs", 1)
+    data = json.loads(run("plan", *arguments, "--json").stdout)
+    arms = ct.read_rewards(pilot, candidate="server", reward="ms", direction="minimize", bounds=(0, 500))
+    assert data == ct.plan(budget=2_000, m=2, pilot=arms, algorithms=["uniform"], jobs=1).to_dict()
+    assert "candidate is 'host', but the columns are 'time, server, ms'" in refused(
+        "plan", *arguments, "--candidate", "host"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--budget", 100], "none was given"),
         (["--budget", 100, "-n", 8, "--spread", 0.6, 0.2], "--spread is (0.6, 0.2)"),
         (["--spread", 0.2, 0.6], "--spread only applies with --budget"),
+        (["--budget", 100, "--cost", "nan", "-n", 8, "--gap", 0.1], "--cost of candidate '0' is nan, but a positive"),
+        (["--budget", 100, "--cost", -1, "-n", 8, "--gap", 0.1], "--cost of candidate '0' is -1.0, but a positive"),
+        (["--budget", 100, "--reward", "r"], "--reward only applies with a CSV file as --pilot, which was not given"),
+        (["--budget", 100, "--bounds", "0,9", "--pilot", "a.ctlog"], "as --pilot, but --pilot is 'a.ctlog'"),
     ],
 )
 def test_a_budget_that_cannot_be_planned_gets_one_line(refused, arguments, message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -143,12 +144,64 @@ def test_rewards_with_bounds_of_their_own_have_regret_in_their_unit(means):
 def test_a_plan_is_shown_in_a_terminal_a_notebook_and_as_json(bought):
     assert "exactly right" in str(bought)
     assert "within 0.02" in str(bought)
-    assert bought._repr_html_().count("<tr>") == 3
     assert json.loads(bought.to_json()) == bought.to_dict()
-    bounds = ct.plan(8, 1, 2, gap=0.2, simulate=False)
-    assert "<td>kzz-balanced</td>" in bounds._repr_html_()
+
+
+def cells_of(html):
+    """The rows of all tables, each as the texts of its cells."""
+    return [re.findall("<t[hd]>(.*?)</t[hd]>", row) for row in re.findall("<tr>(.*?)</tr>", html)]
+
+
+def test_the_html_of_a_budget_has_all_that_it_buys(bought):
+    html = bought._repr_html_()
+    assert html.startswith("<p>The best 5 of 60 candidates for a budget of 6,000: a pilot of 1,200 pulls of 60 cand")
+    assert "Resolution: the smallest difference that shows in 95% of runs." in html
+    head, *rows = cells_of(html)
+    assert head == ["algorithm", "exactly right", "within 0.02", "regret", "resolution", "time", "pulls", "cost"]
+    assert len(rows) == len(bought.rows)
+    for row, shown in zip(bought.rows, rows, strict=True):
+        exact, close, regret = row.exact, row.close, row.regret
+        assert shown == [
+            row.algorithm,
+            f"{100 * exact.mean:.0f}% ({100 * exact.low:.0f} to {100 * exact.high:.0f})",
+            f"{100 * close.mean:.0f}% ({100 * close.low:.0f} to {100 * close.high:.0f})",
+            f"{regret.mean:.3g} ({regret.low:.2g} to {regret.high:.2g})",
+            f"{row.resolution:.2g}",
+            f"{row.time:,}",
+            f"{row.pulls:,}",
+            f"{row.pulls:,}",
+        ]
+
+
+def test_the_html_of_a_plan_has_what_was_simulated_and_what_is_proved():
+    chosen: dict[str, Any] = {"gap": 0.4, "algorithms": ["frugal-top", "uniform"], "error": [0.2], "jobs": 1}
+    plan = ct.plan(8, 1, 2, runs=600, seconds=20, **chosen)
+    html = plan._repr_html_()
+    assert html.startswith("<p>The best 1 of 8 arms with 2 agents: equal gaps of 0.4, the hardest")
+    assert f"<p>gap at the border 0.4   H {plan.complexity:,.4g}   H / K {plan.complexity / 2:,.4g}</p>" in html
+    assert "<p>By simulation</p><table>" in html
+    simulated, proved = (cells_of(part) for part in html.split("<p>By proof</p>"))
+    assert simulated[0] == ["algorithm", "error", "horizon", "95% interval", "words", "bits", "trips", "note"]
+    assert proved[0] == ["algorithm", "error", "enough horizon", "most words", "most trips"]
+    for row, measured, bound in zip(plan.rows, simulated[1:], proved[1:], strict=True):
+        assert measured[:4] == [row.title, "0.2", f"{row.horizon:,}", f"{row.horizon_low:,} to {row.horizon_high:,}"]
+        assert measured[4:] == [f"{row.words:,.0f}", f"{row.bits:,.0f}", f"{row.round_trips:,.0f}", row.note]
+        enough = "-" if row.bound_horizon is None else f"{row.bound_horizon:,}"
+        assert bound == [row.title, "0.2", enough, f"{row.bound_words:,}", f"{row.bound_round_trips:,}"]
+    bounds = ct.plan(8, 1, 2, simulate=False, **chosen)._repr_html_()
+    assert "By simulation" not in bounds
+    assert cells_of(bounds) == proved
+
+
+def test_the_html_of_a_dry_run_has_every_round():
     forecast = ct.dry_run(["a<b", "c"], m=1, agents=2, budget=100)
-    assert forecast._repr_html_().startswith("<p>A dry run of ")
+    html = forecast._repr_html_()
+    assert html.startswith("<p>A dry run of ")
+    head, *rows = cells_of(html)
+    assert head == ["round", "phase", "open", "pulls each", "so far", "time", "words"]
+    expected = [[str(row.round), row.phase, f"{row.live}"] for row in forecast.rounds]
+    assert [shown[:3] for shown in rows] == expected
+    assert f"cost at most {forecast.most_cost:,.10g}" in html
 
 
 def test_the_same_seed_gives_the_same_plan(means):

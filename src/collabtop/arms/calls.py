@@ -197,12 +197,14 @@ class AttemptOutcome(NamedTuple):
     """How long the service asked to wait before the call is repeated; 0 if it gave no time, None if it did not ask."""
     waited: float = 0.0
     """How long it waited for its turn, because of a rate."""
+    ends_run: bool = False
+    """Whether the run ends whatever its policy: the function made a `Reward` whose cost or note is not one."""
 
     def after(self, seconds: float) -> "AttemptOutcome":
         """The outcome of a call that took so long."""
-        drawn, error, retry, cause, cost, _, wait, waited = self  # faster than _replace
+        drawn, error, retry, cause, cost, _, wait, waited, ends_run = self  # faster than _replace
         drawn = None if drawn is None else Drawn(drawn.rewards, drawn.costs, drawn.notes, seconds)
-        return AttemptOutcome(drawn, error, retry, cause, cost, seconds, wait, waited)
+        return AttemptOutcome(drawn, error, retry, cause, cost, seconds, wait, waited, ends_run)
 
 
 def make_attempt(function: PullFunction, attempt: PullAttempt, retry_on: tuple[type[Exception], ...]) -> AttemptOutcome:
@@ -216,10 +218,12 @@ def make_attempt(function: PullFunction, attempt: PullAttempt, retry_on: tuple[t
 
 def outcome_of_error(error: BaseException, retry_on: tuple[type[Exception], ...]) -> AttemptOutcome:
     """The outcome of a call that raised."""
-    retry = isinstance(error, retry_on) and not isinstance(error, InputError)  # a wrong `Reward` stays wrong
+    invalid = isinstance(error, InputError)  # a wrong `Reward` stays wrong, and what it cost is unknown
+    retry = isinstance(error, retry_on) and not invalid
     cost = error.cost if isinstance(error, RetryLater) else None
     message = f"raised {type(error).__name__}: {error}"
-    return AttemptOutcome(None, message, retry, error, cost, retry_after=retry_after(error) if retry else None)
+    wait = retry_after(error) if retry else None
+    return AttemptOutcome(None, message, retry, error, cost, retry_after=wait, ends_run=invalid)
 
 
 def outcome_of_value(

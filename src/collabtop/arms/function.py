@@ -248,7 +248,7 @@ class CalledArms(Arms):
         return outcome._replace(drawn=outcome.drawn._replace(costs=costs))
 
     def _failed_rewards(self, attempt: PullAttempt, outcome: AttemptOutcome, label: str) -> Reals:
-        if self.policy.failures == "raise":
+        if self.policy.failures == "raise" or outcome.ends_run:
             tried = f" (tried {attempt.retries + 1} times)" if attempt.retries else ""
             called_with = f"candidate {label!r}{self._function.describe(attempt)}"
             raise PullError(f"pull of {called_with} {outcome.error}{tried}", label) from outcome.cause

@@ -10,7 +10,7 @@ from time import monotonic, time
 from typing import Any
 
 from collabtop.arms.draws import AgentHalted
-from collabtop.arms.reward import check_cost
+from collabtop.arms.reward import check_cost, is_amount
 from collabtop.errors import InputError
 from collabtop.validation import positive_number, wrong_value
 
@@ -222,7 +222,7 @@ class _Pacer:
         if self._rate.amount is None:
             return 1.0
         amount = self._rate.amount(self._candidates[arm])
-        if not isinstance(amount, int | float) or not 0 <= amount < math.inf:
-            needed = "a number of at least 0 is needed"
+        if not is_amount(amount):
+            needed = "a finite number of at least 0 is needed"
             raise InputError(f"amount of a rate returned {amount!r:.80}, but {needed}", argument="rate")
         return float(amount) * times

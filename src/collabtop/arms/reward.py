@@ -1,11 +1,9 @@
 """What a pull may return besides a number: a reward with its cost and a note."""
 
-import math
+import sys
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
-
-import numpy as np
 
 from collabtop.validation import wrong_value
 
@@ -47,8 +45,15 @@ def check_cost(cost: Any) -> None:
     Traceback (most recent call last):
     collabtop.errors.InputError: cost is -0.5, but a finite number of at least 0 is needed
     """
-    if cost is None:
-        return
-    number = math.nan if isinstance(cost, bool | np.bool_) or not isinstance(cost, Real) else float(cost)
-    if not 0 <= number < math.inf:
+    if cost is not None and not is_amount(cost):
         raise wrong_value("cost", cost, "a finite number of at least 0 is needed")
+
+
+def is_amount(value: Any) -> bool:
+    """Whether a value is a finite number of at least 0, Python's or NumPy's.
+
+    >>> [is_amount(value) for value in (0, 0.25, -1, float("nan"), True, "3")]
+    [True, True, False, False, False, False]
+    """
+    number: Any = value if isinstance(value, Real) and not isinstance(value, bool) else -1
+    return bool(0 <= number <= sys.float_info.max)

@@ -1,14 +1,14 @@
 """`collabtop plan`: which horizon gives which error, or what a budget buys, before anything is pulled."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import collabtop as ct
 from collabtop.cli.output import examples, print_json, print_tables
-from collabtop.cli.run_options import WeightsOption
-from collabtop.cli.values import read_weights
+from collabtop.cli.run_options import BoundsOption, DirectionOption, WeightsOption, column_option
+from collabtop.cli.values import read_bounds, read_weights
 
 if TYPE_CHECKING:
     from collabtop.arms import SimulatedArms
@@ -19,6 +19,7 @@ plan_examples = examples(
     "collabtop plan --means one_column_per_agent.txt -m 1 --seconds 20",
     "collabtop plan -n 588 -m 8 --agents 10 --gap 0.05 --no-simulation --json",
     "collabtop plan --budget 6000 -n 200 -m 5 --pilot pilot.csv --tolerance 0.05",
+    "collabtop plan --budget 6000 -m 5 --pilot clicks.csv --candidate page --reward clicked",
     "collabtop plan --budget 50 --cost 0.002 -n 200 -m 5 --spread 0.2 0.6 --pull-seconds 3",
 )
 
@@ -42,6 +43,10 @@ def plan(
         Path | None,
         typer.Option(metavar="FILE", help="With --budget: earlier rewards, as a CSV file or an earlier checkpoint."),
     ] = None,
+    candidate: Annotated[str | None, column_option("--candidate", file="--pilot")] = None,
+    reward: Annotated[str | None, column_option("--reward", file="--pilot")] = None,
+    direction: DirectionOption = "maximize",
+    bounds: BoundsOption = "0,1",
     spread: Annotated[
         tuple[float, float] | None,
         typer.Option(metavar="LOW HIGH", help="With --budget: numbers between which about 95% of the true means lie."),
@@ -71,6 +76,7 @@ def plan(
     """Estimate the horizon that a given error needs, or what a budget buys."""
     if weights is not None and means is None:
         raise ct.InputError("--weights only applies with --means")
+    log = {"candidate": candidate, "reward": reward, "direction": direction, "bounds": read_bounds(bounds)}
     result: ct.Plan | ct.BudgetPlan = ct.plan(
         n,
         m,
@@ -78,7 +84,7 @@ def plan(
         budget=budget,
         gap=gap,
         means=None if means is None else _read(means, read_weights(weights)),
-        pilot=pilot,
+        pilot=_pilot(pilot, log),
         spread=spread,
         tolerance=tolerance,
         cost=cost,
@@ -96,6 +102,22 @@ def plan(
         print_json(result.to_dict())
     else:
         print_tables(result)
+
+
+def _pilot(path: Path | None, log: dict[str, Any]) -> "Path | ct.LoggedArms | None":
+    """Earlier rewards; `log` has the options that apply to a CSV file of them."""
+    from collabtop.planning.beliefs import is_table
+
+    given = [name for name, value in log.items() if value != _LOG_DEFAULTS[name]]
+    if not given:
+        return path
+    if path is None or not is_table(path):
+        was = "which was not given" if path is None else f"but --pilot is {str(path)!r}"
+        raise ct.InputError(f"--{given[0]} only applies with a CSV file as --pilot, {was}")
+    return ct.read_rewards(path, **log)
+
+
+_LOG_DEFAULTS = {"candidate": None, "reward": None, "direction": "maximize", "bounds": (0.0, 1.0)}
 
 
 def _read(path: Path, weights: list[float] | None) -> "SimulatedArms":

@@ -1,4 +1,4 @@
-"""Options that `identify`, `resume` and `study` have in common."""
+"""Options that commands have in common."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -41,6 +41,11 @@ def object_option(help: str) -> Any:
     return typer.Option(metavar="MODULE:NAME", help=help)
 
 
+def column_option(name: str, file: str) -> Any:
+    """An option that names a column of a file of logged rewards."""
+    return typer.Option(name, metavar="COLUMN", help=f"With {file}: the column with the {name.lstrip('-')}s.")
+
+
 ArmsOption = Annotated[str | None, object_option("Your candidates (with --pull), or your own arms.")]
 PullOption = Annotated[str | None, object_option("Your function pull(candidate, rng); returns a reward.")]
 DirectionOption = Annotated[str, typer.Option(help="maximize, or minimize if small rewards are better.")]
@@ -67,15 +72,9 @@ LoggedArmsOption = Annotated[
 LoggedMeans = Annotated[Path | None, file_option("The file of means of a simulation.")]
 LoggedCsv = Annotated[Path | None, file_option("The file of logged rewards.")]
 LoggedReplay = Annotated[bool, typer.Option("--replay", help="With --csv: the run was started with --replay.")]
-CandidateColumn = Annotated[
-    str | None, typer.Option("--candidate", metavar="COLUMN", help="With --csv: the column with the candidates.")
-]
-RewardColumn = Annotated[
-    str | None, typer.Option("--reward", metavar="COLUMN", help="With --csv: the column with the rewards.")
-]
-AgentColumn = Annotated[
-    str | None, typer.Option("--agent", metavar="COLUMN", help="With --csv: the column with the agents.")
-]
+CandidateColumn = Annotated[str | None, column_option("--candidate", file="--csv")]
+RewardColumn = Annotated[str | None, column_option("--reward", file="--csv")]
+AgentColumn = Annotated[str | None, column_option("--agent", file="--csv")]
 Retries = Annotated[int, typer.Option(help="How often a failed pull is tried again.")]
 Wait = Annotated[float, typer.Option(help="Seconds before the first retry; doubled for each later one.")]
 TimeLimit = Annotated[float | None, typer.Option(help="The most seconds a pull may take.")]

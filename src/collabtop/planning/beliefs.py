@@ -95,7 +95,7 @@ def read_pilot(pilot: Any) -> Pilot:
     array([3., 2.])
     """
     if isinstance(pilot, str | PathLike):
-        if str(pilot).lower().endswith((".csv", ".tsv", ".txt")):
+        if is_table(pilot):
             pilot = read_rewards(pilot)
         else:
             return _of_log(pilot)
@@ -111,6 +111,15 @@ def read_pilot(pilot: Any) -> Pilot:
     _check_bounds(pilot.unit)
     pulls, sums, squares = pilot.totals()
     return Pilot(pulls, sums, _noise(pulls, sums, squares), pilot.unit, None, None)
+
+
+def is_table(path: str | PathLike[str]) -> bool:
+    """Whether the name of a file is that of a table of rewards, not of a checkpoint.
+
+    >>> is_table("pilot.CSV"), is_table("run.ctlog")
+    (True, False)
+    """
+    return str(path).lower().endswith((".csv", ".tsv", ".txt"))
 
 
 def _of_log(path: str | PathLike[str]) -> Pilot:
