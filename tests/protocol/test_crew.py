@@ -1,4 +1,4 @@
-"""Agents that pull together reply as each of them does on its own."""
+"""Agents that pull together send what each of them sends on its own."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from hypothesis import strategies as st
 
 import collabtop as ct
 from collabtop.arms.base import Recorder
+from collabtop.arms.division import Division
 from collabtop.arms.draws import AgentHalted
 from collabtop.errors import ProtocolError
 from collabtop.protocol.agent import Agent
 from collabtop.protocol.batches import ArmTotals
 from collabtop.protocol.crew import Crew
-from collabtop.protocol.messages import Pull, Request
+from collabtop.protocol.messages import Pull, Request, SendSquares
 from collabtop.protocol.setup import Setup
 
 N, AGENTS = 40, 6
-ARMS = ct.BernoulliArms(np.linspace(0.0, 1.0, N))
+MEANS = np.linspace(0.0, 1.0, N)
+ARMS = ct.BernoulliArms(MEANS)
+GROUPS = ct.HeterogeneousArms(np.array([np.roll(MEANS, agent) for agent in range(AGENTS)]).T)
 
 
 class CountedArms(ct.BernoulliArms):
@@ -29,40 +32,87 @@ class CountedArms(ct.BernoulliArms):
         return super().pull(arms, times, draws)
 
 
+class BusyRecorder(Recorder):
+    """A recorder that has to see all rewards."""
+
+    is_idle = False
+
+
+class ByMessages(ct.LocalTeam):
+    """A local team that sees all messages."""
+
+    def deliver(self, requests):
+        return super().deliver(requests)
+
+
 def setup_of(*, mirrored=False, horizon=10_000):
     return Setup(ct.Problem(n=N, m=1, agents=AGENTS, horizon=horizon), seed=3, mirrored=mirrored)
 
 
-def requests_for(shares, number):
+def division_of(parts):
+    positions, times = (np.concatenate([np.array(part[i]) for part in parts]) for i in (0, 1))
+    return Division(N, positions, times, [len(arms) for arms, _ in parts])
+
+
+def requests_for(parts, number):
     return [
-        Request(agent, number, (Pull(None if len(arms) == N else np.array(arms, np.int64), np.array(times, np.int64)),))
-        for agent, (arms, times) in enumerate(shares)
+        Request(agent, number, (Pull(np.array(arms), np.array(times)),)) for agent, (arms, times) in enumerate(parts)
     ]
 
 
-def shown(replies):
-    return [(reply.agent, reply.number, reply.pulls, reply.answer.means.tolist()) for reply in replies]
+def sent(replies):
+    return [mean for reply in replies for mean in reply.answer.means.tolist()]
 
 
 @st.composite
-def shares(draw):
-    arms = draw(st.lists(st.integers(0, N - 1), max_size=N, unique=True))
-    times = draw(st.lists(st.integers(0, 30), min_size=len(arms), max_size=len(arms)))
-    return (arms, times) if draw(st.booleans()) else (list(range(N)), [draw(st.integers(1, 9))])
+def part(draw):
+    arms = draw(st.lists(st.integers(0, N - 1), min_size=1, max_size=N, unique=True))
+    return arms, draw(st.lists(st.integers(1, 30), min_size=len(arms), max_size=len(arms)))
 
 
-@given(rounds=st.lists(st.lists(shares(), min_size=AGENTS, max_size=AGENTS), max_size=4), mirrored=st.booleans())
-def test_replies_and_totals_are_those_of_agents_on_their_own(rounds, mirrored):
+@given(
+    rounds=st.lists(st.tuples(st.lists(part(), min_size=1, max_size=AGENTS), st.booleans()), max_size=4),
+    arms=st.sampled_from([ARMS, GROUPS]),
+    mirrored=st.booleans(),
+)
+def test_means_and_totals_are_those_of_agents_on_their_own(rounds, arms, mirrored):
     setup = setup_of(mirrored=mirrored)
-    crew = Crew(ARMS, setup, Recorder())
-    alone = [Agent(number, ARMS, setup) for number in range(AGENTS)]
-    for number, round_ in enumerate(rounds, start=1):
-        requests = requests_for(round_, number)
-        assert shown(crew.answer(requests)) == shown([alone[request.agent].answer(request) for request in requests])
-    together = ArmTotals(N, crew.batches)
-    expected = ArmTotals(N, [batch for agent in alone for batch in agent.batches])
-    assert together.pulls.tolist() == expected.pulls.tolist()
-    assert together.sums.tolist() == expected.sums.tolist()
+    crew = Crew(arms, setup, Recorder())
+    alone = [Agent(number, arms, setup) for number in range(AGENTS)]
+    for number, (parts, together) in enumerate(rounds, start=1):
+        requests = requests_for(parts, number)
+        expected = sent([alone[request.agent].answer(request) for request in requests])
+        if together:
+            assert crew.pull_together(np.arange(N), division_of(parts)).means.tolist() == expected
+        else:
+            assert sent(crew.answer(requests)) == expected
+    totals = ArmTotals(N, crew.batches)
+    expected_totals = ArmTotals(N, [batch for agent in alone for batch in agent.batches])
+    assert totals.pulls.tolist() == expected_totals.pulls.tolist()
+    assert totals.sums.tolist() == expected_totals.sums.tolist()
+
+
+@pytest.mark.parametrize("algorithm", ["collab-top-iid", "kzz", "kzz-balanced", "uniform", "frugal-top"])
+@pytest.mark.parametrize("m", [2, 38])
+def test_a_run_with_joined_pulls_is_the_same_as_one_with_messages(algorithm, m):
+    joined, by_messages = (
+        ct.identify(ARMS, m, agents=AGENTS, horizon=2_000, algorithm=algorithm, seed=5, team=team)
+        for team in (ct.LocalTeam(), ByMessages())
+    )
+    assert joined == by_messages
+    assert joined.ledger == by_messages.ledger
+    assert joined.rounds == by_messages.rounds
+    assert joined.observed.pulls.tolist() == by_messages.observed.pulls.tolist()
+
+
+@pytest.mark.parametrize("algorithm", ["collab-top-noniid", "uniform", "frugal-top-noniid"])
+def test_a_non_iid_run_with_joined_pulls_is_the_same_as_one_with_messages(algorithm):
+    joined, by_messages = (
+        ct.identify(GROUPS, 2, horizon=2_000, algorithm=algorithm, seed=5, team=team)
+        for team in (ct.LocalTeam(), ByMessages())
+    )
+    assert joined == by_messages
+    assert joined.ledger == by_messages.ledger
 
 
 def test_a_repeated_request_gets_the_same_reply_without_new_pulls():
@@ -72,16 +122,25 @@ def test_a_repeated_request_gets_the_same_reply_without_new_pulls():
     assert ArmTotals(N, crew.batches).pulls.sum() == 5 * AGENTS
 
 
-def test_arms_that_pull_in_their_own_way_are_asked_agent_by_agent():
-    arms = CountedArms(ARMS.means)
-    Crew(arms, setup_of(), Recorder()).answer(requests_for([([1, 2], [5, 6])] * AGENTS, number=1))
-    assert arms.calls == AGENTS
+@pytest.mark.parametrize("arms", [CountedArms(MEANS), ct.BetaArms(MEANS)])
+def test_arms_that_pull_in_their_own_way_are_asked_agent_by_agent(arms):
+    assert Crew(arms, setup_of(), Recorder()).pull_together is None
+
+
+def test_rewards_that_are_recorded_are_drawn_agent_by_agent():
+    assert Crew(ARMS, setup_of(), BusyRecorder()).pull_together is None
+
+
+def test_agents_that_send_squares_are_asked_one_by_one():
+    crew = Crew(ARMS, setup_of(), Recorder())
+    crew.answer([Request(2, 1, (SendSquares(), Pull(np.array([1]), np.array([5]))))])
+    assert crew.pull_together is None
 
 
 def test_an_agent_does_not_pull_past_the_horizon():
     crew = Crew(ARMS, setup_of(horizon=9), Recorder())
     with pytest.raises(ProtocolError, match="agent 0 was asked to pull past the horizon"):
-        crew.answer(requests_for([([1, 2], [5, 6])] * AGENTS, number=1))
+        crew.pull_together(np.arange(N), division_of([([1, 2], [5, 6])] * AGENTS))
 
 
 def test_a_halted_agent_pulls_no_more():

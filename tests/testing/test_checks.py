@@ -130,7 +130,7 @@ class OneSeedForAll(ct.LocalTeam):
     def open(self, arms, setup, recorder):
         super().open(arms, setup, recorder)
         for agent in self._members:
-            agent._draws = self._members[0]._draws
+            agent.draws = self._members[0].draws
 
 
 class RecordsNothing(ct.LocalTeam):

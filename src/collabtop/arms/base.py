@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from collabtop.arms.division import Division
 from collabtop.arms.draws import Draws
 from collabtop.arms.purse import Purse
 from collabtop.arms.tables import Library
@@ -34,9 +35,9 @@ FailureMode = Literal["", "raise", "zero", "skip"]
 """What happens to a pull that fails for good; "" for arms whose pulls cannot fail."""
 
 
-PullTogether = Callable[[Ints, Ints, Sequence[int], Sequence[Draws]], Reals]
-"""Pulls for several agents: arms and times of all agents one after the other, where those of each agent end, and the
-draws of each agent; returns one sum per arm and agent."""
+PullTogether = Callable[[Ints, Division, Sequence[Draws]], Reals]
+"""Pulls for several agents: the arms of each position of a division, the division, and the draws of each agent; returns
+one sum per position."""
 
 
 class Drawn(NamedTuple):

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from collabtop.arms.base import Arms, Ints, PullTogether, Reals
+from collabtop.arms.division import Division
 from collabtop.arms.draws import Draws
 from collabtop.errors import InputError
 from collabtop.problem import arm_values, as_means
@@ -22,6 +23,17 @@ def _successes(times: Ints, means: Reals, draws: Draws) -> Reals:
         counts = times.tolist() * (len(means) if len(times) == 1 else 1)
         return np.array([binomial(count, mean) for count, mean in zip(counts, means.tolist(), strict=True)], np.float64)
     return binomial(times, means).astype(np.float64)
+
+
+def _successes_together(means: Reals, division: Division, draws: Sequence[Draws]) -> Reals:
+    """The successes of each position of a division, drawn by its own agent: the same as with `_successes`."""
+    generators = [agent.bulk.binomial for agent in draws]
+    if len(means) > _FEW_ARMS * len(generators):
+        times, spans = division.times, division.spans
+        parts = [draw(times[span], means[span]) for draw, span in zip(generators, spans, strict=True)]
+        return np.concatenate(parts).astype(np.float64)
+    positions = zip(division.owners, division.counts, means.tolist(), strict=True)
+    return np.array([generators[agent](count, mean) for agent, count, mean in positions], np.float64)
 
 
 class SimulatedArms(Arms):
@@ -90,17 +102,8 @@ class BernoulliArms(SimulatedArms):
         """A loop over the agents, unless a subclass pulls in its own way."""
         return self._pull_together if type(self).pull is BernoulliArms.pull else None
 
-    def _pull_together(self, arms: Ints, times: Ints, ends: Sequence[int], draws: Sequence[Draws]) -> Reals:
-        means, spans = self.means[arms], map(slice, [0, *ends[:-1]], ends)
-        agents = zip(spans, draws, strict=True)
-        if len(arms) > _FEW_ARMS * len(draws):
-            parts = [agent.bulk.binomial(times[span], means[span]) for span, agent in agents]
-            return np.concatenate(parts).astype(np.float64)
-        counts, chances = times.tolist(), means.tolist()
-        sums: list[int] = []
-        for span, agent in agents:
-            sums.extend(map(agent.bulk.binomial, counts[span], chances[span]))
-        return np.array(sums, np.float64)
+    def _pull_together(self, arms: Ints, division: Division, draws: Sequence[Draws]) -> Reals:
+        return _successes_together(self.means[arms], division, draws)
 
 
 class HeterogeneousArms(SimulatedArms):
@@ -136,6 +139,14 @@ class HeterogeneousArms(SimulatedArms):
     def pull(self, arms: Ints, times: Ints, draws: Draws) -> Reals:
         """Draw each arm's number of successes at this agent."""
         return _successes(times, self.means[:, draws.agent][arms], draws)
+
+    @property
+    def pull_together(self) -> PullTogether | None:
+        """A loop over the agents, unless a subclass pulls in its own way."""
+        return self._pull_together if type(self).pull is HeterogeneousArms.pull else None
+
+    def _pull_together(self, arms: Ints, division: Division, draws: Sequence[Draws]) -> Reals:
+        return _successes_together(self.means[arms, division.agents], division, draws)
 
 
 class BetaArms(SimulatedArms):

@@ -8,6 +8,7 @@ from typing import ClassVar
 from collabtop.arms import Arms
 from collabtop.errors import ProtocolError
 from collabtop.protocol.batches import Batch
+from collabtop.protocol.crew import DividedPull
 from collabtop.protocol.ledger import TransportStats
 from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.setup import Setup
@@ -52,6 +53,14 @@ class Team(ABC):
 
         A team that tolerates loss leaves out the replies of agents that are lost for good.
         """
+
+    @property
+    def pull_together(self) -> DividedPull | None:
+        """A way to make simulated pulls for several agents at once, without a message to each, if there is one.
+
+        The coordinator counts the same messages. For teams that share memory with their agents.
+        """
+        return None
 
     def halt(self) -> None:  # noqa: B027  (the run then stops at the next request)
         """Ask the agents to stop after the pulls under way; `deliver` then raises `AgentHalted`.

@@ -81,7 +81,8 @@ class Agent:
         self._problem = setup.problem
         self._most_pulls = setup.problem.horizon + setup.extra_pulls
         self._mirrored = setup.mirrored
-        self._draws = Draws(setup.seed, number, setup.prices)
+        self.draws = Draws(setup.seed, number, setup.prices)
+        """The agent's source of randomness, and what it has pulled."""
         self._last: Reply | None = None
         # `_keys` are the values that are searched, in ascending order: the means of the hand without ties, later their
         # gaps. `_order` is the index in the hand of each key, `_is_top` whether that arm is above the border.
@@ -96,7 +97,8 @@ class Agent:
         if self._own_limit is not None:
             self._own_pulls, self._own_sums = np.zeros(arms.n, np.int64), np.zeros(arms.n)
         self._squares: Reals | None = None  # of the last draw, one sum per arm, if known
-        self._sends_squares = False
+        self.sends_squares = False
+        """Whether this agent answers `Pull` with `Moments`."""
         self._extensions: dict[type[AgentExtension], AgentExtension] = {}
 
     def answer(self, request: Request) -> Reply:
@@ -105,7 +107,7 @@ class Agent:
             if self._last.number > request.number:
                 raise ProtocolError(f"agent {self.number} has answered requests later than request {request.number}")
             return self._last
-        pulls_before = self._draws.pulls_made
+        pulls_before = self.draws.pulls_made
         answer: Message | None = None
         for message in request.messages:
             if self._noise is not None and type(message) not in PRIVATE_MESSAGES:
@@ -114,30 +116,7 @@ class Agent:
             answer = handler(self, message) if handler is not None else self._handle_by_extension(message)
         if answer is None:
             raise ProtocolError(f"request {request.number} to agent {self.number} contains no question")
-        self._last = Reply(self.number, request.number, self._draws.pulls_made - pulls_before, answer)
-        return self._last
-
-    # -- what a crew uses, whose agents pull together
-
-    def only_pulls(self, request: Request) -> bool:
-        """Whether this is a new request only for pulls, which is answered with their means."""
-        asks_means = type(request.messages[0]) is msg.Pull and not self._sends_squares and len(request.messages) == 1
-        return asks_means and self._noise is None and (self._last is None or self._last.number < request.number)
-
-    def begin_pulls(self, count: int) -> Draws:
-        """The agent's source of randomness, for `count` pulls."""
-        draws = self._draws
-        if draws.pulls_made + count > self._most_pulls:
-            raise ProtocolError(f"agent {self.number} was asked to pull past the horizon")
-        if draws.is_halted:
-            raise AgentHalted
-        draws.squares = None
-        return draws
-
-    def end_pulls(self, request: Request, count: int, answer: Message) -> Reply:
-        """Reply to a request with an answer for which `count` pulls were made."""
-        self._draws.pulls_made += count
-        self._last = Reply(self.number, request.number, count, answer)
+        self._last = Reply(self.number, request.number, self.draws.pulls_made - pulls_before, answer)
         return self._last
 
     # -- what an extension uses (`AgentAccess`)
@@ -150,7 +129,7 @@ class Agent:
     @property
     def rng(self) -> np.random.Generator:
         """The agent's source of randomness."""
-        return self._draws.bulk
+        return self.draws.bulk
 
     def pull(self, arms: Ints, times: Ints, starts: Ints | int = 0) -> Reals:
         """Pull each of `arms` `times` times, and return the sums; `starts` are the numbers of the first pulls."""
@@ -173,14 +152,14 @@ class Agent:
 
     def halt(self) -> None:
         """Stop after the current pull; may be called from any thread."""
-        self._draws.halted.set()
+        self.draws.halted.set()
 
     def _draw(self, arms: Ints, times: Ints, starts: Ints | int = 0) -> Reals:
         """Pull the arms and return their sums; `starts` are the numbers of the first pulls, for paired arms."""
         if self._own_limit is not None:
             return self._draw_within_limit(arms, np.broadcast_to(times, arms.shape), self._own_limit)
         if self._problem.numbered:
-            self._draws.starts = np.broadcast_to(np.asarray(starts), arms.shape)
+            self.draws.starts = np.broadcast_to(np.asarray(starts), arms.shape)
         return self._draw_all(arms, times)
 
     def _draw_parts(self, arms: Ints, parts: Sequence[tuple[int, Ints | int]]) -> list[tuple[Reals, Reals | None]]:
@@ -212,7 +191,11 @@ class Agent:
 
     def _draw_all(self, arms: Ints, times: Ints) -> Reals:
         count = _total(times) * (len(arms) if len(times) == 1 else 1)
-        draws = self.begin_pulls(count)
+        draws = self.draws
+        self.check_horizon(count)
+        if draws.is_halted:
+            raise AgentHalted
+        draws.squares = None
         if self._check_draw is not None:
             self._check_draw(self.number, draws.pulls_made, arms, times)
         if len(self._examples_used):
@@ -237,9 +220,14 @@ class Agent:
         self.batches.append((arms, times, sums, squares))
         return sums
 
+    def check_horizon(self, count: int) -> None:
+        """Raise `ProtocolError` if this agent has no time for `count` more pulls."""
+        if self.draws.pulls_made + count > self._most_pulls:
+            raise ProtocolError(f"agent {self.number} was asked to pull past the horizon")
+
     def _use_examples(self, arms: Ints, times: Ints) -> None:
         """With privacy of examples: check that no arm is scored on an example twice."""
-        first = np.array(self._draws.next_pulls(arms), np.int64)
+        first = np.array(self.draws.next_pulls(arms), np.int64)
         after, limit = first + times, self._own_limit or self._arms.pull_limit
         if (first < self._examples_used[arms]).any() or limit is None or (after > limit).any():
             raise ProtocolError("an example would be used twice for a candidate, which privacy of examples forbids")
@@ -252,10 +240,10 @@ class Agent:
             pulled = np.broadcast_to(times > 0, arms.shape)
             starts = np.broadcast_to(np.asarray(starts), arms.shape)[pulled]
             arms, times = arms[pulled], times[times > 0]
-        if self._sends_squares and self._problem.paired:
+        if self.sends_squares and self._problem.paired:
             return self._compare(arms, times, np.broadcast_to(np.asarray(starts), arms.shape))
         means = self._draw(arms, times, starts) / times
-        if not self._sends_squares:
+        if not self.sends_squares:
             return msg.Means(means)
         if self._squares is None:  # of rewards seen only as sums, an upper bound
             return msg.Moments(means, np.clip(means, means**2, means))
@@ -263,7 +251,7 @@ class Agent:
         return msg.Moments(means, np.clip(np.where(np.isnan(squares), means, squares), means**2, means))
 
     def _send_squares(self, message: msg.SendSquares) -> None:
-        self._sends_squares = True
+        self.sends_squares = True
 
     def _compare(self, arms: Ints, times: Ints, starts: Ints) -> msg.Moments:
         """Pull the arms one example after the other, and send how far they are from the average on each."""
@@ -274,7 +262,7 @@ class Agent:
         return msg.Moments(sums / times, squares / times)
 
     def _bill(self, message: msg.Bill) -> msg.Charged:
-        return msg.Charged(self._draws.charged)
+        return msg.Charged(self.draws.charged)
 
     def _open_arms(self, message: msg.OpenArms | msg.TimeUsed) -> None:
         """Do nothing: the counts determine the number of pulls, which every `Pull` states anyway."""
@@ -297,8 +285,8 @@ class Agent:
             self._gauge.add(sums, times - half, second_sums, half)
             sums = sums + second_sums
             squares = None if squares is None or second_squares is None else squares + second_squares
-        answer = coarse_means(sums, times, self._gauge.noise, message.coarseness, self._draws.bulk)
-        return with_squares(answer, sums, squares, times) if self._sends_squares else answer
+        answer = coarse_means(sums, times, self._gauge.noise, message.coarseness, self.draws.bulk)
+        return with_squares(answer, sums, squares, times) if self.sends_squares else answer
 
     def _deal(self, message: msg.Deal) -> msg.Held:
         self._hand = hashing.hand(message.coefficients, self._problem.n, self._problem.agents, self.number)
@@ -316,7 +304,7 @@ class Agent:
         # Anew in each round, so that the order of equal arms does not depend on the order in an earlier round. Sorted
         # means are perturbed, in which equal arms are in random order. So what is sent does not depend on the numbers
         # of the arms, not even for a coordinator that knows the seed.
-        rng = self._draws.bulk
+        rng = self.draws.bulk
         self._order = random_order(self._sums, rng)
         self._keys = np.sort(perturbed(self._means[self._order], rng, bounded=self._problem.bounded))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
-from operator import attrgetter
+from operator import add, attrgetter
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -40,13 +40,13 @@ def cost(message: Message) -> tuple[int, int]:
     >>> cost(Border(upper=0.8, lower=0.7, top=3, chosen_from=("Narrow", "Border")))
     (4, 161)
     """
-    return _cost_of_form(form_of(message), [message])
+    return _cost_of_form(form_of(message), [message], 1)
 
 
-def _cost_of_form(form: Form, messages: Collection[Message]) -> tuple[int, int]:
-    """Words and bits of messages of the same form together."""
+def _cost_of_form(form: Form, messages: Collection[Message], count: int) -> tuple[int, int]:
+    """Words and bits of `count` messages of the same form together; their arrays may be joined in fewer."""
     words, bits, optional, arrays = _fixed_cost(*form)
-    words, bits = words * len(messages), bits * len(messages)
+    words, bits = words * count, bits * count
     for name, size in optional:
         bits += size * sum(value is not None for value in map(attrgetter(name), messages))
     for name in arrays:
@@ -264,20 +264,35 @@ class Meter:
         forms = set(map(form_of, messages))
         for form in forms:  # usually one
             same = messages if len(forms) == 1 else [message for message in messages if form_of(message) == form]
-            words, bits = _cost_of_form(form, same)
-            entry = self._current.entries.setdefault((kind_of(form[0]), direction), [0, 0, 0])
-            entry[0] += copies * len(same)
-            entry[1] += copies * words
-            entry[2] += copies * bits
+            words, bits = _cost_of_form(form, same, len(same))
+            self._add(form, direction, copies * len(same), copies * words, copies * bits)
+
+    def count_joined(self, direction: Direction, joined: Message, copies: int) -> None:
+        """Count so many messages of one form, whose arrays are joined in one message."""
+        form = form_of(joined)
+        words, bits = _cost_of_form(form, [joined], copies)
+        self._add(form, direction, copies, words, bits)
+
+    def _add(self, form: Form, direction: Direction, messages: int, words: int, bits: int) -> None:
+        entry = self._current.entries.setdefault((kind_of(form[0]), direction), [0, 0, 0])
+        entry[0] += messages
+        entry[1] += words
+        entry[2] += bits
 
     def count_replies(self, replies: Sequence[Reply]) -> None:
         """Count the replies to one question, and the pulls made for them."""
         self.count("up", [reply.answer for reply in replies])
+        pulls = [0] * self._agents
+        for reply in replies:
+            pulls[reply.agent] += reply.pulls
+        self.count_pulls(pulls)
+
+    def count_pulls(self, pulls: Sequence[int]) -> None:
+        """Count a round trip, and the pulls that each agent made for it."""
         current = self._current
         current.round_trips += 1
-        for reply in replies:
-            current.pulls[reply.agent] += reply.pulls
-            self.agent_pulls[reply.agent] += reply.pulls
+        current.pulls = list(map(add, current.pulls, pulls))
+        self.agent_pulls = list(map(add, self.agent_pulls, pulls))
         if self.time > self._horizon:
             raise ProtocolError(f"time is {self.time}, past the horizon of {self._horizon}: a defect of the algorithm")
 

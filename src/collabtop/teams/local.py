@@ -6,7 +6,7 @@ from typing import ClassVar
 from collabtop.arms import Arms
 from collabtop.coordination.team import Team
 from collabtop.protocol.batches import Batch
-from collabtop.protocol.crew import Crew
+from collabtop.protocol.crew import Crew, DividedPull
 from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.setup import Setup
 from collabtop.runlog.recorder import RewardRecorder
@@ -31,6 +31,11 @@ class LocalTeam(Team):
     def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
         """Let each agent answer in turn."""
         return self._crew.answer(requests)
+
+    @property
+    def pull_together(self) -> DividedPull | None:
+        """As the agents do, unless a subclass has to see the messages."""
+        return self._crew.pull_together if type(self).deliver is LocalTeam.deliver else None
 
     def halt(self) -> None:
         """Let the agents stop after the current pull."""

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from collabtop.arms.division import Division
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import SiteError
 from collabtop.protocol.messages import CoarseMeans, Flags, Ints, Means, Message, Moments, Pull, PullOpen, Reals
@@ -45,6 +46,9 @@ class AllAgents:
 
         `all_live` means that no arm has been settled yet, which every agent knows, so the list is not sent.
         """
+        sums = self._pull_together(live, times, all_live=all_live)
+        if sums is not None:
+            return sums, times * self._coordinator.agents
         shares = self._shares(live, times)
         arms, free = None if all_live else live, _free_fields(self._coordinator)
         questions: dict[int, Message] = {
@@ -53,6 +57,17 @@ class AllAgents:
         }
         answers = self._coordinator.ask_present(questions, Means)
         return self._add_up(live, shares, answers, lambda answer: answer.means)
+
+    def _pull_together(self, live: Ints, times: int, *, all_live: bool) -> Reals | None:
+        """The same by arrays, if no agent counts differently or is treated apart; None otherwise."""
+        coordinator, arms = self._coordinator, len(live)
+        agents = coordinator.agents
+        if self._by_agent or coordinator.problem.weights is not None or not _can_join(coordinator, arms * agents):
+            return None
+        positions = np.tile(np.arange(arms), agents)
+        division = Division(arms, positions, np.full(arms * agents, times), [arms] * agents)
+        means = coordinator.ask_together(live, division, ("arms", "times") if all_live else ("times",))
+        return None if means is None else division.add_up(means * times)
 
     def pull_divided(
         self, live: Ints, pulls: int, *, all_live: bool = False, cut_short: bool = False
@@ -82,6 +97,11 @@ class AllAgents:
         answers = self._coordinator.ask_present(dict.fromkeys(shares, question), CoarseMeans)
         self._add_squares(live, shares, answers, CoarseMeans.squares)
         return self._add_up(live, shares, answers, CoarseMeans.means)
+
+    @property
+    def _by_agent(self) -> bool:
+        """Whether the rewards of each agent are stored, because they may have to be left out."""
+        return self._coordinator.tolerates_loss or self._trim > 0
 
     def _add_squares(
         self,
@@ -120,7 +140,7 @@ class AllAgents:
             sums += local_means * (times * coordinator.problem.weight(agent))
             pulls += times
             self._pulls_by_agent[agent] += times
-            if coordinator.tolerates_loss or self._trim:
+            if self._by_agent:
                 self._sums_by_agent.setdefault(agent, np.zeros(coordinator.scoreboard.n))[live] += local_means * times
         if coordinator.tolerates_loss and coordinator.problem.weights is not None:
             return self._add_up_again(live)
@@ -181,6 +201,11 @@ def pull_in_turn(coordinator: Coordinator, live: Ints, pulls: int, *, all_live: 
     """
     pulls = coordinator.affordable(live, pulls)
     shares = round_robin_shares if len(live) * coordinator.agents <= _CACHED_ARMS else round_robin_shares.__wrapped__
+    if pulls >= coordinator.agents and _can_join(coordinator, len(live) * coordinator.agents):
+        division, free_arms = round_robin_division(len(live), pulls, coordinator.agents), ("arms",) if all_live else ()
+        means = coordinator.ask_together(live, division, (*free_arms, "times"))
+        if means is not None:
+            return division.add_up(means * division.times), pulls
     times_by_agent = shares(len(live), pulls, coordinator.agents)
     arms, starts, free = None if all_live else live, _starts(coordinator, live, 0), _free_fields(coordinator)
     questions: dict[int, Message] = {}
@@ -198,6 +223,11 @@ def pull_in_turn(coordinator: Coordinator, live: Ints, pulls: int, *, all_live: 
             pulled = times > 0
             sums[pulled] += answer.means * times[pulled]
     return sums, pulls
+
+
+def _can_join(coordinator: Coordinator, pulled: int) -> bool:
+    """Whether the pulls of an exchange may be joined: there are few, and they have no numbers."""
+    return pulled <= _CACHED_ARMS and not coordinator.problem.numbered
 
 
 def _starts(coordinator: Coordinator, arms: Ints, offsets: Ints | int) -> Ints | None:
@@ -222,6 +252,13 @@ def round_robin_shares(arms: int, pulls: int, agents: int) -> list[Ints]:
     return [each + ((agent - first) % agents < left_over) for agent in range(agents)]
 
 
+@lru_cache(maxsize=256)
+def round_robin_division(arms: int, pulls: int, agents: int) -> Division:
+    """The `round_robin_shares` of all agents, one after the other, if each pulls each arm."""
+    times = np.concatenate(round_robin_shares(arms, pulls, agents))
+    return Division(arms, np.tile(np.arange(arms), agents), times, [arms] * agents)
+
+
 def pull_balanced(coordinator: Coordinator, live: Ints, pulls: int, *, all_live: bool = False) -> tuple[Reals, int]:
     """Pull every live arm `pulls` times, with BalancedPullDist: what to add to the sums and to the pulls of each arm.
 
@@ -231,13 +268,13 @@ def pull_balanced(coordinator: Coordinator, live: Ints, pulls: int, *, all_live:
     sums = np.zeros(len(live))
     if pulls == 0:
         return sums, 0
+    if _can_join(coordinator, len(live)):
+        division, free = balanced_division(len(live), pulls, coordinator.agents), ("arms",) if all_live else ()
+        means = coordinator.ask_together(live, division, (*free, "times"))
+        if means is not None:
+            return division.add_up(means * division.times), pulls
     share_by_agent, questions = _balanced_questions(coordinator, live, pulls, all_live=all_live)
     answers = coordinator.ask_present(questions, Means)
-    if len(answers) == len(questions) and len(live) <= _CACHED_ARMS:
-        means = np.concatenate([answer.means for answer in answers.values()])
-        positions, all_times = balanced_pulls(len(live), pulls, len(coordinator.present))
-        sums = np.bincount(positions, means * all_times).astype(np.float64)
-        return sums, pulls
     for agent, (first, times) in share_by_agent.items():
         span = slice(first, first + len(times))
         if agent in answers:
@@ -305,15 +342,16 @@ def balanced_shares(arms: int, pulls: int, agents: int) -> list[tuple[int, Ints]
 
 
 @lru_cache(maxsize=256)
-def balanced_pulls(arms: int, pulls: int, agents: int) -> tuple[Ints, Ints]:
-    """The arms and times of the `balanced_shares` of all agents, one after the other.
+def balanced_division(arms: int, pulls: int, agents: int) -> Division:
+    """The `balanced_shares` of all agents, one after the other.
 
-    >>> balanced_pulls(arms=3, pulls=5, agents=2)
+    >>> division = balanced_division(arms=3, pulls=5, agents=2)
+    >>> division.positions, division.times
     (array([0, 1, 1, 2]), array([5, 3, 2, 5]))
     """
     shares = balanced_shares(arms, pulls, agents)
-    spans = [np.arange(first, first + len(times)) for first, times in shares]
-    return np.concatenate(spans), np.concatenate([times for _, times in shares])
+    positions = np.concatenate([np.arange(first, first + len(times)) for first, times in shares])
+    return Division(arms, positions, np.concatenate([times for _, times in shares]), [len(t) for _, t in shares])
 
 
 def balanced_share(arms: int, pulls: int, agents: int, agent: int) -> tuple[int, Ints]:

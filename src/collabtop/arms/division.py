@@ -1,0 +1,69 @@
+"""How the pulls of one exchange are divided over the agents."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Division:
+    """The parts of agents 0, 1, ... in the pulls of some arms, one part after the other.
+
+    >>> division = Division(arms=3, positions=np.array([0, 1, 1, 2]), times=np.array([5, 3, 2, 5]), sizes=[2, 2])
+    >>> division.pulls, division.owners
+    ([8, 7], [0, 0, 1, 1])
+    >>> division.add_up(np.array([4.0, 1.0, 2.0, 0.0]))
+    array([4., 3., 0.])
+    """
+
+    def __init__(self, arms: int, positions: NDArray[np.int64], times: NDArray[np.int64], sizes: Sequence[int]) -> None:
+        self.arms = arms
+        """The number of arms."""
+        self.positions = positions
+        """The arms of the parts, as positions among all arms; each part has some, all distinct."""
+        self.times = times
+        """How often each of them is pulled, at least once."""
+        self.sizes = sizes
+        """How many arms each part has."""
+
+    @property
+    def spans(self) -> list[slice]:
+        """Where each part is."""
+        ends = list(accumulate(self.sizes))
+        return list(map(slice, [0, *ends[:-1]], ends))
+
+    @cached_property
+    def pulls(self) -> list[int]:
+        """The pulls of each part."""
+        starts = [0, *accumulate(self.sizes[:-1])]
+        pulls: list[int] = np.add.reduceat(self.times, starts).tolist()
+        return pulls
+
+    @cached_property
+    def agents(self) -> NDArray[np.int64]:
+        """The agent of each position."""
+        return np.arange(len(self.sizes)).repeat(self.sizes)
+
+    @cached_property
+    def owners(self) -> list[int]:
+        """`agents` as a list."""
+        owners: list[int] = self.agents.tolist()
+        return owners
+
+    @cached_property
+    def counts(self) -> list[int]:
+        """`times` as a list."""
+        counts: list[int] = self.times.tolist()
+        return counts
+
+    @cached_property
+    def times_by_arm(self) -> NDArray[np.int64]:
+        """How often each arm is pulled by all agents together."""
+        return self.add_up(self.times).astype(np.int64)
+
+    def add_up(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """The sum over the parts of each arm's values."""
+        return np.bincount(self.positions, values, self.arms).astype(np.float64, copy=False)
