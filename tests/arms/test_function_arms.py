@@ -6,11 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import collabtop as ct
 from collabtop.arms import Draws
+from collabtop.arms.calls import first_reward_fault
 from collabtop.arms.draws import pull_rng
-from collabtop.arms.function import as_arms
+from collabtop.arms.function import as_arms, sums_of_rows
+from collabtop.arms.unit import Unit
 from tests.support.untyped import untyped
 
 
@@ -150,3 +154,34 @@ def test_generators_that_a_function_spawns_depend_on_the_pull_alone():
 
     assert first_child(7, 0, 3) == first_child(7, 0, 3)
     assert len({first_child(7, 0, 3), first_child(7, 0, 4), first_child(7, 1, 3), first_child(8, 0, 3)}) == 4
+
+
+@given(counts=st.lists(st.sampled_from([1, 2, 3, 9, 130]), min_size=1, max_size=12), seed=st.integers(0, 2**32 - 1))
+def test_rewards_of_many_arms_add_up_bit_for_bit_as_those_of_each(counts, seed):
+    rewards = np.random.default_rng(seed).random(sum(counts))
+    rows = np.split(rewards, np.cumsum(counts)[:-1])
+    sums, squares = sums_of_rows(rewards, np.array(counts))
+    assert sums.tolist() == [float(row.sum()) for row in rows]
+    assert squares.tolist() == [float(row @ row) for row in rows]
+
+
+@pytest.mark.parametrize("rewards", [[0.5, 1, True], [np.float64(0.5), np.bool_(1)], [Fraction(1, 2)], []])
+def test_real_numbers_of_any_type_are_valid_rewards_of_a_list(rewards):
+    assert first_reward_fault(rewards, Unit()) is None
+
+
+@pytest.mark.parametrize(
+    ("rewards", "index", "message"),
+    [
+        ([0.5, 2, -1], 1, "2, but a reward lies in"),
+        ([0.5, float("nan")], 1, "nan, but a reward lies in"),
+        ([10**400], 0, "1000"),
+        ([Fraction(1, 2), Fraction(3, 2)], 1, "3/2"),
+        ([0.5, None, 7], 1, "None, which is not a number"),
+    ],
+)
+def test_the_first_invalid_reward_of_a_list_is_named_as_it_was_passed(rewards, index, message):
+    fault = first_reward_fault(rewards, Unit())
+    assert fault is not None
+    assert fault[0] == index
+    assert fault[1].startswith(message)

@@ -84,6 +84,10 @@ class Recorder:
         """
         return None
 
+    def unrecorded(self, attempt: PullAttempt, limit: int) -> int:
+        """Return how many of `limit` pulls, starting at this one, come before the next recorded one."""
+        return limit
+
     def charged_before(self, attempt: PullAttempt) -> float | None:
         """Return what failed attempts of an earlier process at this pull were charged, if it is known."""
         return None

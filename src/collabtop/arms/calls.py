@@ -270,6 +270,19 @@ def reward_fault(reward: Any, unit: Unit) -> str:
     return unit.fault(reward)
 
 
+def first_reward_fault(rewards: Sequence[Any], unit: Unit) -> tuple[int, str] | None:
+    """The index of the first value in a list that is not a reward in this unit, and why; None if all are.
+
+    >>> first_reward_fault([0.5, True, "1"], Unit())
+    (2, "'1', which is not a number")
+    """
+    if all(issubclass(kind, numbers.Real | np.bool_) for kind in set(map(type, rewards))):
+        fault = unit.first_fault(np.array(rewards))  # one comparison for all of them
+        return None if fault is None else (fault[0], reward_fault(rewards[fault[0]], unit))
+    faults = ((index, reward_fault(reward, unit)) for index, reward in enumerate(rewards))
+    return next(((index, fault) for index, fault in faults if fault), None)
+
+
 def _batch_fault(rewards: Any, times: int, unit: Unit) -> str:
     try:
         values = np.asarray(rewards)

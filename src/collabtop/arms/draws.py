@@ -1,7 +1,6 @@
 """Random streams of a run: all follow from one seed, and every agent has its own."""
 
 import hmac
-from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from threading import Event, Lock
@@ -203,8 +202,7 @@ class Draws:
         self.pulls_made = 0
         """Pulls that this agent has made; the number of its next pull."""
         self._halted: Event | None = None
-        self.pulls_by_arm: Counter[int] = Counter()
-        """This agent's pulls of each arm so far; maintained by arms that need it, such as those with examples."""
+        self._pulls_by_arm: NDArray[np.int64] = np.zeros(0, np.int64)
         self.starts: NDArray[np.int64] | None = None
         """The number of the next pull of each arm of this batch, counted over all agents, if the arms are paired."""
         self.squares: NDArray[np.float64] | None = None
@@ -227,7 +225,20 @@ class Draws:
 
     def next_pulls(self, arms: NDArray[np.int64]) -> list[int]:
         """The number of the next pull of each of these arms: over all agents if they share examples, else per agent."""
-        return [self.pulls_by_arm[arm] for arm in arms.tolist()] if self.starts is None else self.starts.tolist()
+        if self.starts is None:
+            self._make_room(arms)
+        numbers: list[int] = (self._pulls_by_arm[arms] if self.starts is None else self.starts).tolist()
+        return numbers
+
+    def count_pulls(self, arms: NDArray[np.int64], times: NDArray[np.int64]) -> None:
+        """Count pulls of these arms (all distinct) for `next_pulls`; called by arms that need it."""
+        self._make_room(arms)
+        self._pulls_by_arm[arms] += times
+
+    def _make_room(self, arms: NDArray[np.int64]) -> None:
+        missing = int(arms.max(initial=-1)) + 1 - len(self._pulls_by_arm)
+        if missing > 0:
+            self._pulls_by_arm = np.append(self._pulls_by_arm, np.zeros(missing, np.int64))
 
     def for_pull(self, number: int, attempt: int = 0) -> np.random.Generator:
         """The generator of one attempt at this agent's pull with this number."""

@@ -112,70 +112,61 @@ class CalledArms(Arms):
 
     def pull_recorded(self, arms: Ints, times: Ints, draws: Draws, recorder: Recorder) -> Reals:
         """Call the function for the pulls that are not recorded yet, and record each reward immediately."""
-        recalled = self._recalled(arms, np.broadcast_to(times, arms.shape), draws, recorder)
-        if recalled is not None:
-            return recalled
-        counts = np.broadcast_to(times, arms.shape).tolist()
-        places = [_Place(count, draws.prices, arm) for arm, count in zip(arms.tolist(), counts, strict=True)]
-        jobs = self._jobs(arms.tolist(), places, draws, recorder)
+        times = np.broadcast_to(times, arms.shape)
+        rewards = self._recalled(arms, times, draws, recorder)
+        if rewards is None:
+            batch = PullBatch(arms, times, draws)
+            draws.count_pulls(arms, times)
+            self._fill(batch, draws, recorder)
+            for charged in batch.charged():  # `sum` adds up differently in different versions of Python
+                draws.charged += charged
+            rewards = batch.rewards
+        else:
+            draws.count_pulls(arms, times)
+        return self._sums(arms, times, rewards, draws)
 
-        def make(job: tuple[PullAttempt, _Place, int]) -> None:
-            attempt, place, position = job
-            place.put(position, self._make(attempt, draws, recorder))
+    def _recalled(self, arms: Ints, times: Ints, draws: Draws, recorder: Recorder) -> Reals | None:
+        """The rewards of a batch that is recorded as a whole: faster than pull by pull. None if it is not."""
+        rewards = recorder.recall_batch(draws.agent, draws.pulls_made, arms, times)
+        if rewards is not None and draws.prices is not None:  # added up one by one, as pulls are charged
+            draws.charged = float(np.cumsum([draws.charged, *(draws.prices[arms] * times).tolist()])[-1])
+        return rewards
 
+    def _fill(self, batch: "PullBatch", draws: Draws, recorder: Recorder) -> None:
+        """Make the pulls of a batch, except recorded ones."""
+
+        def make(attempt: PullAttempt) -> None:
+            batch.put(attempt.number, self._make(attempt, draws, recorder))
+
+        jobs = self._jobs(batch, draws, recorder)
         try:
             pool = self._ready_pool()
             if pool is None:
-                for job in jobs:
-                    make(job)
+                for attempt in jobs:
+                    make(attempt)
             else:
-                pool.run(jobs, make, count=sum(counts))
+                pool.run(jobs, make, count=len(batch.rewards))
         finally:
             recorder.flush(draws.agent)
-        for arm, place in zip(arms.tolist(), places, strict=True):
-            draws.pulls_by_arm[arm] += len(place.rewards)
-            draws.charged += place.charged
-        draws.squares = np.array([self._sum_of_squares(place.rewards) for place in places])
-        return np.array(
-            [self._sum(arm, place.rewards, draws) for arm, place in zip(arms.tolist(), places, strict=True)]
-        )
 
-    def _recalled(self, arms: Ints, times: Ints, draws: Draws, recorder: Recorder) -> Reals | None:
-        """The sums of a batch that is recorded as a whole: faster than pull by pull. None if it is not."""
-        if self.failure_mode == "skip":
-            return None
-        rewards = recorder.recall_batch(draws.agent, draws.pulls_made, arms, times)
-        if rewards is None:
-            return None
-        made = draws.pulls_by_arm
-        for arm, count in zip(arms.tolist(), times.tolist(), strict=True):
-            made[arm] += count
-        if draws.prices is not None:  # added up one by one, as pulls are charged
-            draws.charged = float(np.cumsum([draws.charged, *(draws.prices[arms] * times).tolist()])[-1])
-        same = (times == times[0]).all()
-        rows: Any = rewards.reshape(len(arms), -1) if same else np.split(rewards, np.cumsum(times)[:-1])
-        draws.squares = rewards**2 if same and times[0] == 1 else np.array([row @ row for row in rows])
-        return rows.sum(axis=1) if same else np.array([row.sum() for row in rows])
-
-    def _jobs(
-        self, arms: list[int], places: "list[_Place]", draws: Draws, recorder: Recorder
-    ) -> "Iterator[tuple[PullAttempt, _Place, int]]":
-        """The pulls to make, each with the place for what it gives; recorded ones are filled in on the way."""
-        number, halted, batch = draws.pulls_made, draws.halted, self._function.batch
-        starts = draws.next_pulls(np.array(arms))
-        for arm, place, replicate in zip(arms, places, starts, strict=True):
-            count, done = len(place.rewards), 0
+    def _jobs(self, batch: "PullBatch", draws: Draws, recorder: Recorder) -> Iterator[PullAttempt]:
+        """The pulls to make; the rewards of recorded ones are put into the batch on the way."""
+        number, halted, several = draws.pulls_made, draws.halted, self._function.batch
+        for arm, count, replicate in zip(batch.arms.tolist(), batch.times.tolist(), batch.starts, strict=True):
+            done = 0
             pulls = PullAttempt(arm, count, draws.seed, draws.agent, number, replicate)
             while done < count:
-                attempt = pulls.after(done, None if batch else 1)
+                attempt = pulls.after(done, None if several else 1)
                 recalled = recorder.recall(attempt, count - done)
                 if len(recalled.rewards):
-                    place.put(done, recalled)
+                    batch.put(attempt.number, recalled)
                     done += len(recalled.rewards)
                     continue
                 if halted.is_set():
                     raise AgentHalted
-                yield attempt, place, done
+                if several and (times := recorder.unrecorded(attempt, count - done)) < attempt.times:
+                    attempt = pulls.after(done, times)
+                yield attempt
                 done += attempt.times
             number += count
 
@@ -254,14 +245,14 @@ class CalledArms(Arms):
             raise PullError(f"pull of {called_with} {outcome.error}{tried}", label) from outcome.cause
         return np.full(attempt.times, np.nan)
 
-    @staticmethod
-    def _sum_of_squares(rewards: Reals) -> float:
-        """The sum of the squared rewards; failed pulls count as their average, or as 0 if all failed."""
-        total = float(rewards @ rewards)
-        if not math.isnan(total):
-            return total
-        valid = rewards[~np.isnan(rewards)]
-        return float(valid @ valid) / len(valid) * len(rewards) if len(valid) else 0.0
+    def _sums(self, arms: Ints, times: Ints, rewards: Reals, draws: Draws) -> Reals:
+        """The sum of each arm's rewards; `draws.squares` gets those of their squares."""
+        if self.policy.failures != "skip" and not np.isnan(rewards).any():
+            sums, draws.squares = sums_of_rows(rewards, times)
+            return sums
+        rows = np.split(rewards, np.cumsum(times)[:-1])
+        draws.squares = np.array([_sum_of_squares(row) for row in rows])
+        return np.array([self._sum(arm, row, draws) for arm, row in zip(arms.tolist(), rows, strict=True)])
 
     def _sum(self, arm: int, rewards: Reals, draws: Draws) -> float:
         if self.policy.failures != "skip":
@@ -312,23 +303,55 @@ class CalledArms(Arms):
         self._lock = threading.Lock()
 
 
-class _Place:
-    """Where the rewards of an arm's pulls go, and what they cost."""
+class PullBatch:
+    """The rewards of an agent's next pulls, and what they cost."""
 
-    def __init__(self, count: int, prices: Reals | None, arm: int) -> None:
-        self.rewards = np.empty(count)
-        self._costs = None if prices is None else np.full(count, prices[arm])
+    def __init__(self, arms: Ints, times: Ints, draws: Draws) -> None:
+        self.arms, self.times, self.starts = arms, times, draws.next_pulls(arms)
+        self.rewards = np.empty(int(times.sum()))
+        self._costs = None if draws.prices is None else np.repeat(draws.prices[arms], times)
+        self._first = draws.pulls_made
 
-    def put(self, position: int, drawn: Drawn) -> None:
+    def put(self, number: int, drawn: Drawn) -> None:
+        """Add what was drawn from the pull with this number on."""
+        position = number - self._first
         span = slice(position, position + len(drawn.rewards))
         self.rewards[span] = drawn.rewards
         if self._costs is not None and drawn.costs is not None:
             known = ~np.isnan(drawn.costs)
             self._costs[span][known] = drawn.costs[known]
 
-    @property
-    def charged(self) -> float:
-        return 0.0 if self._costs is None else math.fsum(self._costs.tolist())
+    def charged(self) -> list[float]:
+        """What the pulls of each arm were charged, if the run has a budget."""
+        if self._costs is None:
+            return []
+        return [math.fsum(costs.tolist()) for costs in np.split(self._costs, np.cumsum(self.times)[:-1])]
+
+
+def sums_of_rows(rewards: Reals, times: Ints) -> tuple[Reals, Reals]:
+    """Sums of the first `times[0]` rewards, of the next `times[1]`, and so on, and sums of their squares.
+
+    All rows of the same length are added up at once, with the same result as one by one.
+
+    >>> sums_of_rows(np.array([1.0, 0.5, 0.5, 1.0]), np.array([1, 3]))
+    (array([1., 2.]), array([1. , 1.5]))
+    """
+    sums, squares, ends = np.empty(len(times)), np.empty(len(times)), np.cumsum(times)
+    for count in np.unique(times).tolist():
+        same = times == count
+        rows = rewards[(ends[same] - count)[:, np.newaxis] + np.arange(count)]
+        sums[same] = rows.sum(axis=1)
+        squares[same] = (rows[:, np.newaxis, :] @ rows[:, :, np.newaxis])[:, 0, 0]
+    return sums, squares
+
+
+def _sum_of_squares(rewards: Reals) -> float:
+    """The sum of the squared rewards; failed pulls count as their average, or as 0 if all failed."""
+    total = float(rewards @ rewards)
+    if not math.isnan(total):
+        return total
+    valid = rewards[~np.isnan(rewards)]
+    return float(valid @ valid) / len(valid) * len(rewards) if len(valid) else 0.0
 
 
 def _charge_of(outcome: AttemptOutcome, price: float) -> float:

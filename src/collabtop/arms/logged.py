@@ -124,6 +124,8 @@ class LoggedArms(Arms):
         counts = np.broadcast_to(times, arms.shape).tolist()
         batch = zip(arms.tolist(), counts, draws.next_pulls(arms), strict=True)
         rewards = [self._rows(arm, count, first, draws) for arm, count, first in batch]
+        if not self._replace:
+            draws.count_pulls(arms, times)
         draws.squares = np.array([rows @ rows for rows in rewards], np.float64)
         return np.array([rows.sum() for rows in rewards], np.float64)
 
@@ -142,7 +144,6 @@ class LoggedArms(Arms):
                 "requested: log more, or lower the horizon",
                 label,
             )
-        draws.pulls_by_arm[arm] += count
         span = slice(first, first + count)
         return rewards[span if self._replay else row_order(draws.seed, arm, owner, len(rewards))[span]]
 

@@ -1,15 +1,12 @@
 """Arms whose rewards are reported from outside the program: by a laboratory, an A/B test, or people."""
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
-from collabtop.arms.base import Drawn, Ints, Reals, Recorder
+from collabtop.arms.base import Recorder
 from collabtop.arms.calls import PullAttempt
 from collabtop.arms.draws import ALL_AGENTS, Draws, RewardsMissing, example_order
-from collabtop.arms.function import CalledArms
+from collabtop.arms.function import CalledArms, PullBatch
 from collabtop.arms.tables import as_candidates
 from collabtop.arms.unit import Unit
 from collabtop.errors import ProtocolError
@@ -48,7 +45,7 @@ class ToldArms(CalledArms):
         if examples is not None:
             self.pull_limit = examples * (agents or 1)
         self.missing: list[PullAttempt] = []
-        """The pulls that had no reward, one by one."""
+        """The pulls that had no reward, those of a candidate in a row together."""
 
     def identity(self) -> list[Any]:
         """The labels identify the candidates, so that a session can be reopened without the objects."""
@@ -68,23 +65,18 @@ class ToldArms(CalledArms):
         owner = ALL_AGENTS if self.iid else attempt.agent
         return int(example_order(attempt.seed, owner, lap, self._examples)[position])
 
-    def pull_recorded(self, arms: Ints, times: Ints, draws: Draws, recorder: Recorder) -> Reals:
-        """The sums of the recorded rewards; raise `RewardsMissing` when all pulls without one are collected."""
+    def _fill(self, batch: PullBatch, draws: Draws, recorder: Recorder) -> None:
+        """Recall rewards; raise `RewardsMissing` when all pulls without one are collected."""
         before = len(self.missing)
-        sums = super().pull_recorded(arms, times, draws, recorder)
+        self.missing.extend(self._jobs(batch, draws, recorder))
         if len(self.missing) > before:
             raise RewardsMissing
-        return sums
-
-    def _make(self, attempt: PullAttempt, draws: Draws, recorder: Recorder) -> Drawn:
-        self.missing.append(attempt)
-        return Drawn(np.array([math.nan]))
 
 
 class _NoFunction:
     """Takes the place of the user's function."""
 
-    batch = is_async = False
+    batch, is_async = True, False
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit

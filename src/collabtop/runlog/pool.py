@@ -64,7 +64,8 @@ class RewardPool:
     def begin(self, draws: Draws) -> None:
         """Let the draws of an agent continue after its earlier pulls, for arms that replay rewards in order."""
         if draws.agent in self._made:
-            draws.pulls_by_arm.update(self._made.pop(draws.agent))
+            made = self._made.pop(draws.agent)
+            draws.count_pulls(np.array(list(made)), np.array(list(made.values())))
 
     def take(self, agent: int, arm: int, number: int, limit: int) -> Reals:
         """Up to `limit` rewards of an arm from this number on; none if there are none left."""

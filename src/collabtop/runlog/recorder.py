@@ -227,6 +227,13 @@ class RewardRecorder(Recorder):
             self.publish(self._scorer.scored(agent, [(arm, Drawn(part)) for arm, part in parts], recalled=True))
         return rewards.copy()
 
+    def unrecorded(self, attempt: PullAttempt, limit: int) -> int:
+        """How many of `limit` pulls, starting at this one, come before the next recorded one."""
+        logged = self._logged.get(attempt.agent)
+        if logged is None or attempt.number >= len(logged.arms):
+            return limit
+        return logged.gap(attempt.number, limit)
+
     def _note_pooled(self, agent: int, pulls: int) -> None:
         """Count pulls of earlier legs that are used; their rewards are in the tally already."""
         if self.tally is not None:
@@ -428,6 +435,11 @@ class _Logged:
         missing = np.flatnonzero(self.arms[:reported] < 0)
         if len(missing):
             raise FileError(f"the checkpoint is damaged: pull {missing[0]} of agent {agent} is missing")
+
+    def gap(self, number: int, limit: int) -> int:
+        """How many of `limit` pulls, starting at this number, are before the next one that the log holds."""
+        held = np.flatnonzero(self.arms[number : number + limit] >= 0)
+        return int(held[0]) if len(held) else limit
 
     def pulls(self, attempt: PullAttempt, limit: int) -> Drawn:
         arms = self.arms[attempt.number : attempt.number + limit]

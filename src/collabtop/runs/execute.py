@@ -35,7 +35,7 @@ class Execution:
         spec: the run, with the horizon of its last leg.
         checkpoint: the file that keeps every pull and every exchange.
         extension: begin a new leg in the checkpoint.
-        log: instead of a checkpoint: the log of the run, already open; `run` closes it.
+        log: instead of a checkpoint: the log of the run, already open; it stays open.
         on_event: called with every event.
         progress: show the progress on stderr.
         watch: show the run on a page in the browser.
@@ -74,6 +74,7 @@ class Execution:
         self._log: RunLog | MemoryLog | None = MemoryLog() if spec.doubling else None
         header = make_header(spec, logged=checkpoint is not None)
         self._leg = Leg(header, [], [])
+        self._keeps_log_open = log is not None
         self._current: LegRun | None = None
         self._result: Result | None = None
         self._stopped = threading.Event()
@@ -94,7 +95,7 @@ class Execution:
         """Make the run and return its result, or what is known when it is stopped or interrupted."""
         try:
             with ExitStack() as stack:
-                if self._log is not None:
+                if self._log is not None and not self._keeps_log_open:
                     stack.enter_context(closing(self._log))
                 listener = self._listener
                 if self._progress:

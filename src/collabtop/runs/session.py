@@ -235,24 +235,23 @@ class Session:
             self._update().close()
             if self._result is None:
                 raise InputError(
-                    f"the run is not complete: {len(self._open.attempts):,} pulls have no reward yet. ask() lists "
+                    f"the run is not complete: {len(self._open.positions):,} pulls have no reward yet. ask() lists "
                     "them, and best() is the answer so far"
                 )
             return self._result
 
     def _update(self) -> RunLog:
         """The log, open for writing, when the pulls that are open have been determined from all of it."""
-        while True:
-            log = RunLog(self._path, advice="try again", wait=_SECONDS_FOR_LOCK)
-            try:
-                told = pulls_in(log.records)
-                if told == self._told:
-                    return log
+        log = RunLog(self._path, advice="try again", wait=_SECONDS_FOR_LOCK)
+        try:
+            told = pulls_in(log.records)
+            if told != self._told:
                 self._run(log)
-            except BaseException:
-                log.close()
-                raise
-            self._told = told
+                self._told = told
+        except BaseException:
+            log.close()
+            raise
+        return log
 
     def _run(self, log: RunLog) -> None:
         """Run from the beginning with the rewards of the log, until rewards are missing or the run is complete."""

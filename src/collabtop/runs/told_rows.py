@@ -1,13 +1,14 @@
 """The rows of a session: pulls that wait for a reward, and rewards that are checked before any is taken."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from collabtop.arms.base import Drawn
-from collabtop.arms.calls import PullAttempt, reward_fault
+from collabtop.arms.base import Drawn, Ints
+from collabtop.arms.calls import PullAttempt, first_reward_fault
 from collabtop.arms.reward import Reward
 from collabtop.arms.told import ToldArms
 from collabtop.arms.unit import Unit
@@ -47,48 +48,45 @@ class AskedPull(msgspec.Struct, frozen=True):
 
 
 class OpenPulls:
-    """The pulls that wait for a reward, by agent and number."""
+    """The pulls that wait for a reward, by agent and number.
+
+    Args:
+        attempts: those of a candidate in a row together.
+    """
 
     def __init__(self, attempts: Sequence[PullAttempt] = ()) -> None:
-        self.attempts = {(attempt.agent, attempt.number): attempt for attempt in attempts}
+        columns = np.array(attempts, np.int64).reshape(-1, len(PullAttempt._fields)).T
+        arms, times, _, agents, numbers, replicates, _ = columns
+        done = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)  # of the attempt, before each pull
+        self.agents, self.arms = np.repeat(agents, times), np.repeat(arms, times)
+        self.numbers, self._replicates = np.repeat(numbers, times) + done, np.repeat(replicates, times) + done
+        self._seed = attempts[0].seed if attempts else 0
+        keys = zip(self.agents.tolist(), self.numbers.tolist(), strict=True)
+        self.positions = {key: position for position, key in enumerate(keys)}
+        """Where each pull is in `agents`, `arms` and `numbers`; those that are not open any more are left out."""
 
     def groups(self, *, single: bool) -> Iterator[PullAttempt]:
         """The pulls, one by one or with consecutive ones of a candidate together."""
-        if single:
-            yield from self.attempts.values()
-            return
-        group: list[PullAttempt] = []
-        for attempt in self.attempts.values():
-            if group and not _follows(attempt, group[-1]):
-                yield group[0]._replace(times=len(group))
-                group = []
-            group.append(attempt)
-        if group:
-            yield group[0]._replace(times=len(group))
+        is_open = np.fromiter(self.positions.values(), np.int64, len(self.positions))
+        arms, agents, numbers, replicates = (
+            column[is_open] for column in (self.arms, self.agents, self.numbers, self._replicates)
+        )
+        breaks = np.ones(len(is_open), np.bool_)
+        if not single:
+            same = (np.diff(arms) == 0) & (np.diff(agents) == 0)
+            breaks[1:] = ~(same & (np.diff(numbers) == 1) & (np.diff(replicates) == 1))
+        first = np.flatnonzero(breaks)
+        times = np.diff(first, append=len(is_open))
+        columns = (column.tolist() for column in (arms[first], times, agents[first], numbers[first], replicates[first]))
+        for arm, count, agent, number, replicate in zip(*columns, strict=True):
+            yield PullAttempt(arm, count, self._seed, agent, number, replicate)
 
     def remove(self, batches: Sequence[Rewards]) -> bool:
         """Remove pulls that have rewards now; False if an agent has all of its own, so that it may need others."""
         for batch in batches:
             for number in range(batch.first, batch.first + batch.pulls):
-                del self.attempts[batch.agent, number]
-        return {batch.agent for batch in batches} <= {agent for agent, _ in self.attempts}
-
-
-def _follows(attempt: PullAttempt, before: PullAttempt) -> bool:
-    return (
-        attempt.arm == before.arm
-        and attempt.agent == before.agent
-        and attempt.number == before.number + 1
-        and attempt.replicate == before.replicate + 1
-    )
-
-
-class _Told(NamedTuple):
-    """A reward, with the entry that it comes from."""
-
-    attempt: PullAttempt
-    value: Any
-    entry: int
+                del self.positions[batch.agent, number]
+        return {batch.agent for batch in batches} <= {agent for agent, _ in self.positions}
 
 
 def checked_batches(
@@ -108,21 +106,28 @@ def checked_batches(
             argument="rewards",
         )
     names = names or [f"pulls[{entry}]" for entry in range(len(pulls))]
-    told: dict[tuple[int, int], _Told] = {}
+    positions, labels = waiting.positions, arms.labels or ()  # candidates always have labels
+    arm_at: list[int] = waiting.arms.tolist()
+    told: dict[int, int] = {}  # the entry of each pull, by its position among those that wait
+    values: list[Any] = []
     for entry, (pull, value) in enumerate(zip(pulls, rewards, strict=True)):
         if not isinstance(pull, AskedPull):
             raise InputError(f"{names[entry]} is {pull!r:.80}, but a pull of ask() is needed", argument="pulls")
         is_single = pull.times == 1 and not isinstance(value, list | tuple)  # a list of one reward is fine, too
-        values = [value] if is_single else _values(value, pull.times, names[entry])
-        for number, reward in enumerate(values, pull.number):
-            key = pull.agent, number
-            attempt = waiting.attempts.get(key)
-            if attempt is None or key in told or arms.label(attempt.arm) != pull.label:
-                earlier = told.get(key)
-                fault = _fault(pull, number, attempt, earlier and names[earlier.entry], arms, records)
+        values += [value] if is_single else _values(value, pull.times, names[entry])
+        agent, label = pull.agent, pull.label
+        for number in range(pull.number, pull.number + pull.times):
+            at = positions.get((agent, number), -1)
+            if at < 0 or at in told or labels[arm_at[at]] != label:
+                earlier = names[told[at]] if at in told else None
+                fault = _fault(pull, number, None if at < 0 else labels[arm_at[at]], earlier, arms, records)
                 raise InputError(f"{names[entry]}: {fault}", argument="pulls")
-            told[key] = _Told(attempt, reward, entry)
-    return list(_batches([told[key] for key in sorted(told)], arms.unit, names))
+            told[at] = entry
+    places = np.fromiter(told, np.int64, len(told))
+    order = np.lexsort((waiting.numbers[places], waiting.agents[places]))
+    entries, names_of = list(told.values()), names
+    drawn = _drawn([values[at] for at in order.tolist()], arms.unit, lambda at: names_of[entries[order[at]]])
+    return list(_batches(waiting, places[order], drawn))
 
 
 def _as_list(name: str, entries: Any) -> list[Any]:
@@ -144,17 +149,17 @@ def _values(value: Any, times: int, name: str) -> list[Any]:
 def _fault(
     pull: AskedPull,
     number: int,
-    attempt: PullAttempt | None,
+    label: str | None,
     earlier: str | None,
     arms: ToldArms,
     records: Sequence[Record],
 ) -> str:
-    """Why a pull cannot be taken."""
+    """Why a pull cannot be taken; `label` is its candidate if it waits for a reward."""
     shown = f"pull {number} of agent {pull.agent}"
     if earlier is not None:
         return f"{shown} is in {earlier} already"
-    if attempt is not None:
-        return f"{shown} is of candidate {arms.label(attempt.arm)!r}, not of {pull.label!r}"
+    if label is not None:
+        return f"{shown} is of candidate {label!r}, not of {pull.label!r}"
     for record in records:
         if isinstance(record, Rewards) and record.agent == pull.agent and 0 <= number - record.first < record.pulls:
             reward = arms.unit.shown(float(record.unpack()[1][number - record.first]))
@@ -162,35 +167,31 @@ def _fault(
     return f"{shown} was not asked for"
 
 
-def _batches(told: Sequence[_Told], unit: Unit, names: Sequence[str]) -> Iterator[Rewards]:
-    """A record per row of consecutive pulls of an agent; `told` is sorted."""
-    drawn = _drawn(told, unit, names)
-    attempts = [attempt for attempt, _, _ in told]
-    numbers = np.array([attempt.number for attempt in attempts], np.int64)
-    agents = np.array([attempt.agent for attempt in attempts], np.int64)
-    arms = np.array([attempt.arm for attempt in attempts], np.int64)
+def _batches(waiting: OpenPulls, places: Ints, drawn: Drawn) -> Iterator[Rewards]:
+    """A record per row of consecutive pulls of an agent; `places` are sorted by agent and number."""
+    agents, numbers, arms = waiting.agents[places], waiting.numbers[places], waiting.arms[places]
     breaks = np.flatnonzero((np.diff(numbers) != 1) | (np.diff(agents) != 0)) + 1
-    for span in np.split(np.arange(len(told)), breaks) if told else []:
-        start, stop = int(span[0]), int(span[-1]) + 1
+    ends = [0, *breaks.tolist(), len(places)] if len(places) else []
+    for start, stop in pairwise(ends):
         part = Drawn(
             drawn.rewards[start:stop],
             None if drawn.costs is None else drawn.costs[start:stop],
             drawn.notes[start:stop],
         )
-        yield Rewards.pack(int(agents[start]), int(numbers[start]), arms[start:stop], np.ones_like(span), part, "")
+        ones = np.ones(stop - start, np.int64)
+        yield Rewards.pack(int(agents[start]), int(numbers[start]), arms[start:stop], ones, part, "")
 
 
-def _drawn(told: Sequence[_Told], unit: Unit, names: Sequence[str]) -> Drawn:
-    """The rewards as internal values, with costs and notes."""
-    values = [reward.value.value if isinstance(reward.value, Reward) else reward.value for reward in told]
-    for value, reward in zip(values, told, strict=True):
-        if fault := reward_fault(value, unit):
-            raise InputError(f"{names[reward.entry]}: the reward is {fault}", argument="rewards")
-    detailed = [reward.value if isinstance(reward.value, Reward) else Reward(None) for reward in told]
-    costs = np.array([reward.cost for reward in detailed], np.float64)  # None becomes NaN
-    notes = tuple(reward.note for reward in detailed)
-    return Drawn(
-        unit.internal(np.array(values, np.float64)),
-        None if np.isnan(costs).all() else costs,
-        () if notes.count(None) == len(notes) else notes,
-    )
+def _drawn(rewards: Sequence[Any], unit: Unit, name: Callable[[int], str]) -> Drawn:
+    """The rewards as internal values, with costs and notes; `name` is what errors call the entry of a reward."""
+    detailed = any(issubclass(kind, Reward) for kind in set(map(type, rewards)))
+    values = [reward.value if isinstance(reward, Reward) else reward for reward in rewards] if detailed else rewards
+    if (fault := first_reward_fault(values, unit)) is not None:
+        raise InputError(f"{name(fault[0])}: the reward is {fault[1]}", argument="rewards")
+    internal = unit.internal(np.array(values, np.float64))
+    if not detailed:
+        return Drawn(internal)
+    details = [reward if isinstance(reward, Reward) else Reward(None) for reward in rewards]
+    costs = np.array([reward.cost for reward in details], np.float64)  # None becomes NaN
+    notes = tuple(reward.note for reward in details)
+    return Drawn(internal, None if np.isnan(costs).all() else costs, () if notes.count(None) == len(notes) else notes)
