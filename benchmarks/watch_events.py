@@ -5,9 +5,9 @@ The log of a real run is divided into ten events per second, as if its pulls wer
 - in the server, at the beginning, in the middle and at the end of the hour: CPU time and bytes sent per event, while
   the log is read five times per second, as it is when the page is open;
 - in Chromium: seconds until the first paint and until the whole log is on the page, the heap of the page and the
-  memory of the server (a process of its own) by then, how much time of the page's main thread a search and a sort of
-  all candidates take, and, while the run continues at its pace (a process writes the log), the time between frames and
-  the longest task.
+  memory of the server (a process of its own) by then, how long a search and a sort of all candidates take
+  until the new rows are laid out, and, while the run continues at its pace (a process writes the log), the time
+  between frames and the longest task.
 """
 
 from __future__ import annotations
@@ -187,7 +187,8 @@ def in_browser(log: Path, records: list[Record], seconds: int) -> None:
             tab.keyboard.press("Escape")
             for kind in ("search", "sort"):
                 times = milliseconds_of(tab, kind).values()
-                print(f"| {kind}: median, slowest (CPU) | {statistics.median(times):.0f}, {max(times):.0f} ms |")
+                middle, slowest = statistics.median(times), max(times)
+                print(f"| {kind} of all candidates: median, slowest | {middle:.0f}, {slowest:.0f} ms |")
             print(f"| heap of the page | {heap_of(tab) / 1e6:.0f} MB |")
             print(f"| memory of the server, at most | {peak_bytes(process.pid) / 1e6:.0f} MB |")
             tab.goto("about:blank")
