@@ -69,7 +69,8 @@ def test_every_horizon_that_the_statements_need_is_a_target():
     assert {"collab-top-noniid-full-m1-k10", "frugal-top-noniid-m8-k10"} <= names
 
 
-def test_deep_means_more_numbers_of_agents_and_five_times_the_runs_near_a_crossing():
+def test_deep_means_more_numbers_of_agents_and_ten_times_the_runs_near_a_crossing():
     standard, deep = ({t.name: t.runs for t in crossing_targets(10, deep=deep)} for deep in (False, True))
     assert standard.keys() < deep.keys()
-    assert all(deep[name].fine == 5 * runs.fine for name, runs in standard.items())
+    close = {"kzz-m1-k10", "collab-top-iid-full-m1-k10"}  # C2's have by far the most runs already
+    assert all(deep[name].fine == (2 if name in close else 10) * runs.fine for name, runs in standard.items())

@@ -33,7 +33,7 @@ def test_growth_is_read_from_ledgers_once_and_then_from_its_file(tmp_path, monke
     assert [(row.agents, row.local) for row in first.local] == [(10, 3), (100, 0)]
     assert {cost.n for cost in first.rounds} == {128, 512}
     with monkeypatch.context() as patch:
-        patch.delattr("collabtop.reproduction.growth_study.run_again")
+        patch.delattr("collabtop.reproduction.growth_study.repeat_runs")
         assert growth_evidence(study, tables[0], local, tables[1], folder) == first
     # In the same folders, a truncated file and a file of different runs are both replaced from the ledgers.
     rounds = tmp_path / "growth" / "rounds.json"

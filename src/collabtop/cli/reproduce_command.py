@@ -39,7 +39,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer points and runs: a fraction of the time.")] = False,
     deep: Annotated[
         bool,
-        typer.Option("--deep", help="Five times the runs near the horizons for error .01, and more values of K and n."),
+        typer.Option("--deep", help="Ten times the runs near the horizons for error .01, and more values of K and n."),
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="A different seed makes different runs.")] = 0,
     jobs: Annotated[int | None, typer.Option(min=1, help="Number of processes; default: all cores.")] = None,

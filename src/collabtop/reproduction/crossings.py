@@ -36,11 +36,15 @@ class CrossingRuns(msgspec.Struct, frozen=True):
         return CrossingRuns(self.pilot, self.narrow, factor * self.fine)
 
 
-_DECISIVE = CrossingRuns(100, 400, 20_000)
-"""For C2 and C3, which depend on a ratio of horizons that is close to the end of its tolerance."""
-_LOCATED = CrossingRuns(100, 200, 600)
+_CLOSE = CrossingRuns(100, 2_000, 60_000)
+"""For C2, which depends on a ratio of horizons that is close to the end of its tolerance."""
+_DECISIVE = CrossingRuns(100, 1_000, 8_000)
+"""For C3, which depends on a ratio of horizons in the middle of its tolerance."""
+_LOCATED = CrossingRuns(100, 400, 1_000)
 """For horizons that only have to be known to within 10%."""
-_DEEP = 5
+_LOCATED_NON_IID = CrossingRuns(50, 200, 400)
+"""The same for non-IID arms, as each run draws for every arm and agent."""
+_DEEP, _DEEP_CLOSE = 10, 2
 """How many times as many runs `--deep` makes near a crossing."""
 _AGENT_COUNTS, _DEEP_AGENT_COUNTS = (1, 100), (1, 2, 5, 20, 50, 100)
 
@@ -71,11 +75,13 @@ def crossing_targets(agents: int, *, deep: bool) -> list[CrossingTarget]:
 
     `agents` is K of the non-IID arms. uniform is left out: its horizon is far longer than all others.
     """
-    decisive, located = (runs.times(_DEEP if deep else 1) for runs in (_DECISIVE, _LOCATED))
+    factor = _DEEP if deep else 1
+    located, non_iid = _LOCATED.times(factor), _LOCATED_NON_IID.times(factor)
+    compared = {1: _CLOSE.times(_DEEP_CLOSE if deep else 1), 8: _DECISIVE.times(factor)}
     iid = [a for a in iid_algorithms() if not (isinstance(a, KZZ) and a.balanced)]  # it errs as often as kzz
     noniid = [a for a in noniid_algorithms() if a.title != "uniform"]
     targets = [
-        CrossingTarget(algorithm, m, AGENTS, decisive if isinstance(algorithm, KZZ | CollabTopIID) else located)
+        CrossingTarget(algorithm, m, AGENTS, compared[m] if _is_compared(algorithm) else located)
         for m in (1, 8)
         for algorithm in iid
     ]
@@ -87,7 +93,12 @@ def crossing_targets(agents: int, *, deep: bool) -> list[CrossingTarget]:
         for algorithm in iid
         if not isinstance(algorithm, KZZ)
     ]
-    return targets + [CrossingTarget(a, m, agents, located, NON_IID) for m in (1, 8) for a in noniid]
+    return targets + [CrossingTarget(a, m, agents, non_iid, NON_IID) for m in (1, 8) for a in noniid]
+
+
+def _is_compared(algorithm: Algorithm) -> bool:
+    """Whether C2 and C3 depend on its horizon; that of the printed schedule is far longer than the paper states."""
+    return isinstance(algorithm, KZZ) or (isinstance(algorithm, CollabTopIID) and algorithm.schedule == "full")
 
 
 def find_crossings(
@@ -120,9 +131,14 @@ def _crossing(arms: SimulatedArms, target: CrossingTarget, run: RunStudy, seed: 
     rough = fit_points(pilot, most=_RARE)
     if isinstance(rough, NotReached):
         return rough
-    narrow = points("narrow", [rough.horizon * factor for factor in _NARROW], runs.narrow)
-    closer = fit_points(narrow, most=_RARE)
-    rough = closer if isinstance(closer, Crossing) else rough
+    for stage in ("narrow", "narrower"):
+        narrow = points(stage, [rough.horizon * factor for factor in _NARROW], runs.narrow)
+        closer = fit_points(narrow, most=_RARE)
+        if isinstance(closer, NotReached):
+            break
+        rough = closer
+        if narrow[0].horizon <= rough.horizon <= narrow[-1].horizon:
+            break
     fine = points("fine", [rough.horizon * factor for factor in _AROUND], runs.fine)
     near = fit_points(fine, most=_RARE)
     if isinstance(near, Crossing) and fine[0].horizon <= near.horizon <= fine[-1].horizon:

@@ -17,13 +17,13 @@ from collabtop.reproduction.evidence import Growth, LocalRuns, RoundCost
 from collabtop.reproduction.experiments import combined
 from collabtop.runs.result import Result
 from collabtop.studies.grid import Study
-from collabtop.studies.runner import run_again, study_mark
+from collabtop.studies.runner import repeat_runs, study_mark
 from collabtop.studies.table import StudyTable, write_whole
 
-_POWERS, _DEEP_POWERS = (8, 10, 12, 14, 16), (12, 14, 16, 18, 20)
+_POWERS, _DEEP_POWERS = (10, 12, 14, 16), (12, 14, 16, 18, 20)
 _AGENT_COUNTS = (2, 10, 50)
-_LOCAL_AGENT_COUNTS = (10, 20, 30, 40, 50, 70, 100)
-_IID_RUNS, _LOCAL_RUNS = 3, 100
+_LOCAL_AGENT_COUNTS = (10, 20, 30, 40, 50)
+_IID_RUNS, _LOCAL_RUNS = 12, 40
 # Multiples of the smallest horizon: with few pulls per arm most arms tie, with many pulls hardly any do.
 HORIZON_FACTORS = (4, 4_096)
 
@@ -39,7 +39,7 @@ _ONCE = ("Deal", "Held", "TimeUsed", "HandOver", "Hand")
 def growth_study(
     *, seed: int, deep: bool = False, powers: Sequence[int] = (), agent_counts: Sequence[int] = _AGENT_COUNTS
 ) -> Study:
-    """Both algorithms of the paper for n = 2^8 to 2^16, or 2^12 to 2^20 if `deep`, and K up to 50."""
+    """Both algorithms of the paper for n = 2^10 to 2^16, or 2^12 to 2^20 if `deep`, and K up to 50."""
     studies = []
     for power in powers or (_DEEP_POWERS if deep else _POWERS):
         n = 2**power
@@ -71,11 +71,21 @@ def local_study(arms: SimulatedArms, *, seed: int) -> Study:
     )
 
 
-def growth_evidence(study: Study, table: StudyTable, local: Study, local_table: StudyTable, folder: FolderOf) -> Growth:
+def growth_evidence(
+    study: Study,
+    table: StudyTable,
+    local: Study,
+    local_table: StudyTable,
+    folder: FolderOf,
+    *,
+    jobs: int | None = None,
+) -> Growth:
     """The words by round and step, from the ledgers of the IID runs, which are repeated once by their seeds."""
-    rounds = _cached(folder("growth", study) / "rounds.json", study, list[RoundCost], lambda: _rounds(study, table))
+    rounds = _cached(
+        folder("growth", study) / "rounds.json", study, list[RoundCost], lambda: _rounds(study, table, jobs)
+    )
     phases = _cached(
-        folder("local", local) / "phases.json", local, list[LocalRuns], lambda: _phases(local, local_table)
+        folder("local", local) / "phases.json", local, list[LocalRuns], lambda: _phases(local, local_table, jobs)
     )
     sizes = {name: arms.n for name, arms in study.arms.items()}
     return Growth(tuple(table.points()), sizes, tuple(rounds), tuple(phases))
@@ -93,9 +103,9 @@ def _cached(path: Path, study: Study, kind: type[_T], compute: Callable[[], _T])
     return value
 
 
-def _rounds(study: Study, table: StudyTable) -> list[RoundCost]:
+def _rounds(study: Study, table: StudyTable, jobs: int | None) -> list[RoundCost]:
     iid = [row for row in table.rows if row.algorithm == CollabTopIID.name]
-    return [cost for row in iid for cost in round_costs(run_again(study, row))]
+    return [cost for costs in repeat_runs(study, iid, round_costs, jobs=jobs) for cost in costs]
 
 
 def round_costs(result: Result) -> list[RoundCost]:
@@ -128,11 +138,15 @@ def round_costs(result: Result) -> list[RoundCost]:
     return costs
 
 
-def _phases(study: Study, table: StudyTable) -> list[LocalRuns]:
+def _phases(study: Study, table: StudyTable, jobs: int | None) -> list[LocalRuns]:
     (arms,) = study.arms.values()
+    local = repeat_runs(study, table.rows, _has_local_phase, jobs=jobs)
     phases = []
     for k in sorted({row.agents for row in table.rows}):
-        rows = [row for row in table.rows if row.agents == k]
-        local = sum(run_again(study, row).rounds[0].phase == "local" for row in rows)
-        phases.append(LocalRuns(arms.n, k, len(rows), local))
+        runs = [phase for row, phase in zip(table.rows, local, strict=True) if row.agents == k]
+        phases.append(LocalRuns(arms.n, k, len(runs), sum(runs)))
     return phases
+
+
+def _has_local_phase(result: Result) -> bool:
+    return result.rounds[0].phase == "local"

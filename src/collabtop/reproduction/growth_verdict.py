@@ -2,8 +2,8 @@
 
 A cost is O(f) if cost / f stays below a constant for all n, K and m. No finite number of runs can refute this, but runs
 can show how cost / f grows at the largest sizes: not at all, or by another logarithm or more. A ratio that approaches a
-constant has stopped growing there; any other ratio is still growing. Therefore log(cost / f) is fitted, over the larger
-half of the values of n and K, as
+constant has stopped growing there; any other ratio is still growing. Therefore log(cost / f) is fitted, for n from 2^10
+and K from 10 on, as
 
     constant of the horizon + a log log2(n) + b log log2(1 + K) + c log log2(1 + m)
 
@@ -15,7 +15,6 @@ together. The tolerance of each of these ends at 1/2.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -26,6 +25,8 @@ from collabtop.reproduction.verdicts import Claim, Draft, Estimate, share
 
 _HALF = 0.5
 _UNBALANCED = 0.05
+_LARGE_N, _LARGE_K = 2**10, 10
+"""Sizes from which on the growth of a cost is measured: below them, terms of lower order count."""
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -76,6 +77,7 @@ def t2(evidence: Evidence) -> Draft:
         for name, formula, costs in (*_totals(growth), *_steps(growth)):
             claims += growth_claims(name, costs)
             notes.append(f"{name}: {constants(costs, formula)}")
+        notes.append(_most_expensive(growth.rounds))
         claims.append(_balance(growth.rounds))
         notes += local_phase(growth)
     return Draft(
@@ -83,13 +85,14 @@ def t2(evidence: Evidence) -> Draft:
         "CollabTopIID sends O(K log^2 n + m) words and CollabTopNIID O(K n log n); CollabSearch, LocalElim and "
         "GlobalElim cost O(K log n) words each; the partition stays balanced while n_r >= 100 K log n",
         tuple(claims),
-        "The cost is divided by the formula, for the larger half of the values of n and K. The exponent of this ratio "
+        f"The cost is divided by the formula, for n >= {_LARGE_N:,} and K >= {_LARGE_K}. The exponent of this ratio "
         "along an axis is 0 if the ratio does not grow, and 1 if it grows by another logarithm of n, K or m. The "
         "tolerance is an exponent of at most 1/2, along n alone and along n together with K or m (these are at most n, "
-        "so they cannot grow without it). For a step, the most "
-        "expensive round of each run is used. Words are those in the ledger, in both directions. The partition: out of "
-        f"balance in at most {_UNBALANCED:.0%} of the rounds with n_r >= 100 K log2 n (all logarithms of the paper "
-        f"are to base 2). Regime: horizons of {' and '.join(f'{f:,}' for f in HORIZON_FACTORS)} times the smallest",
+        "so they cannot grow without it). The cost of a step is its mean over the rounds of all runs with the same n, "
+        "K, m and T; the notes have its most expensive round. Words are those in the ledger, in both directions. The "
+        f"partition: out of balance in at most {_UNBALANCED:.0%} of the rounds with n_r >= 100 K log2 n (all "
+        "logarithms of the paper are to base 2). Regime: horizons of "
+        f"{' and '.join(f'{f:,}' for f in HORIZON_FACTORS)} times the smallest",
         tuple(notes),
     )
 
@@ -111,7 +114,7 @@ def growth_claims(name: str, costs: Sequence[Cost]) -> list[Claim]:
     """That cost / formula does not grow along n, along n and K together, and along n and m if m varies.
 
     >>> from collabtop.reproduction.verdicts import judge
-    >>> costs = [Cost(n, k, 1, 100, 3.0 * k * n, k * n) for n in (8, 32, 128) for k in (2, 10, 50)]
+    >>> costs = [Cost(n, k, 1, 100, 3.0 * k * n, k * n) for n in (2**10, 2**12, 2**14) for k in (10, 50)]
     >>> [judge(claim, z=2).verdict for claim in growth_claims("steps", costs)]
     ['supported', 'supported']
     """
@@ -130,9 +133,9 @@ def _estimate(exponent: Exponent | None) -> Estimate | None:
 
 def growth_exponents(costs: Sequence[Cost]) -> list[Exponent]:
     """How cost / formula grows along n, and along n with K or m; empty if the costs do not determine it."""
-    if not costs:
+    large = [cost for cost in costs if cost.n >= _LARGE_N and cost.agents >= _LARGE_K]
+    if not large:
         return []
-    large = _larger_half(costs)
     levels = {axis: [level(getattr(cost, field)) for cost in large] for axis, (field, level) in _AXES.items()}
     axes = [axis for axis, values in levels.items() if len(set(values)) > 1]
     ranks = _horizon_ranks(large)
@@ -153,13 +156,6 @@ def growth_exponents(costs: Sequence[Cost]) -> list[Exponent]:
         deviation = math.sqrt(max(0.0, float(weights @ covariance @ weights)))
         exponents.append(Exponent(name, float(weights @ best), deviation, freedom))
     return exponents
-
-
-def _larger_half(costs: Sequence[Cost]) -> list[Cost]:
-    """The costs at the larger half of the values of n and K, including the middle; m has only two, both are kept."""
-    sizes, agents = (sorted({getattr(cost, name) for cost in costs}) for name in ("n", "agents"))
-    n, k = sizes[(len(sizes) - 1) // 2], agents[(len(agents) - 1) // 2]
-    return [cost for cost in costs if cost.n >= n and cost.agents >= k]
 
 
 def _horizon_ranks(costs: Sequence[Cost]) -> list[int]:
@@ -199,26 +195,37 @@ def _totals(growth: Growth) -> list[_Bound]:
     ]
 
 
+_STEPS = (
+    ("CollabSearch, both calls of a round", "local", "searches"),
+    ("LocalElim", "local", "words"),
+    ("GlobalElim", "shared", "words"),
+)
+
+
 def _steps(growth: Growth) -> list[_Bound]:
-    unit = "K log2(n)"
+    return [(name, "K log2(n)", _mean_costs(growth.rounds, phase, field)) for name, phase, field in _STEPS]
+
+
+def _mean_costs(rounds: Iterable[RoundCost], phase: str, field: str) -> list[Cost]:
+    """The mean cost of a round, by n, K, m and T."""
+
+    def setting(cost: RoundCost) -> tuple[int, int, int, int]:
+        return cost.n, cost.agents, cost.m, cost.horizon
+
+    ordered = sorted((cost for cost in rounds if cost.phase == phase), key=setting)
     return [
-        ("CollabSearch, both calls of a round", unit, _most_expensive(growth.rounds, "local", "searches")),
-        ("LocalElim", unit, _most_expensive(growth.rounds, "local", "words")),
-        ("GlobalElim", unit, _most_expensive(growth.rounds, "shared", "words")),
+        Cost(n, k, m, horizon, float(np.mean([getattr(cost, field) for cost in costs])), k * math.log2(n))
+        for (n, k, m, horizon), costs in groupby(ordered, key=setting)
     ]
 
 
-def _most_expensive(rounds: Iterable[RoundCost], phase: str, field: str) -> list[Cost]:
-    """The most expensive round of each run: a lemma on every round also bounds this one."""
-
-    def run(cost: RoundCost) -> tuple[Any, ...]:
-        return cost.n, cost.agents, cost.m, cost.horizon, cost.seed
-
-    ordered = sorted((cost for cost in rounds if cost.phase == phase), key=run)
-    return [
-        Cost(n, k, m, horizon, max(getattr(cost, field) for cost in costs), k * math.log2(n))
-        for (n, k, m, horizon, _), costs in groupby(ordered, key=run)
-    ]
+def _most_expensive(rounds: Iterable[RoundCost]) -> str:
+    rounds = list(rounds)
+    most = {
+        name: max((getattr(c, field) / (c.agents * math.log2(c.n)) for c in rounds if c.phase == phase), default=0.0)
+        for name, phase, field in _STEPS
+    }
+    return f"The most expensive round, over K log2(n): {', '.join(f'{name} {cost:.1f}' for name, cost in most.items())}"
 
 
 def _balance(rounds: Iterable[RoundCost]) -> Claim:

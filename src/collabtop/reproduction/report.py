@@ -137,7 +137,7 @@ def measure(settings: Settings, out: Path, *, jobs: int | None = None, progress:
         words_by_kind=_words_by_kind(panels, table),
     )
     if not settings.quick:
-        evidence = _with_large_studies(settings, evidence, run, folder)
+        evidence = _with_large_studies(settings, evidence, run, folder, jobs)
     statements = judged([*experiment_statements(evidence), *theorem_statements(evidence)])
     return Reproduction(settings, evidence, statements, studies)
 
@@ -177,13 +177,14 @@ def _with_large_studies(
     evidence: Evidence,
     run: Callable[[str, Study], StudyTable],
     folder: Callable[[str, Study], Path],
+    jobs: int | None,
 ) -> Evidence:
     growth = growth_study(seed=settings.seed, deep=settings.deep)
     local = local_study(settings.iid, seed=settings.seed)
     table, local_table = run("growth", growth), run("local", local)
     return msgspec.structs.replace(
         evidence,
-        growth=growth_evidence(growth, table, local, local_table, folder),
+        growth=growth_evidence(growth, table, local, local_table, folder, jobs=jobs),
         crossings=find_crossings(
             evidence.arms, crossing_targets(settings.groups.agents or 1, deep=settings.deep), run, seed=settings.seed
         ),

@@ -9,8 +9,12 @@ must lie. It is
 
 More runs only make the interval narrower, so they never make a false claim easier to support. A claim about all
 instances or all algorithms, such as a bound, cannot be supported by a few of them: instead of supported it is "not
-contradicted". The intervals are simultaneous: they hold all together, over all claims of the report, with probability
-.95 (Bonferroni). So with this probability no verdict of the whole report is wrong.
+contradicted".
+
+With probability .95 no verdict of the whole report is wrong. Each of the S statements has an equal share of the error,
+.05 / S. A statement that needs all of its claims is supported wrongly only if the interval of a false claim misses, so
+for this the interval of each claim has the whole share (an intersection-union test). It is contradicted wrongly if any
+interval misses, so for this the claims divide the share. If one claim is enough, it is the other way round.
 """
 
 import math
@@ -28,10 +32,13 @@ ABOUT = 1.25
 """A ratio agrees with a number that the paper calls "about" so much if they differ by at most this factor."""
 EXACT = 1.1
 """The same for a number that the paper states without "about"."""
+_ERROR = 0.05
+"""The probability with which some verdict of a report may be wrong."""
 RULE = (
     "A claim is supported if its interval lies within the tolerance, contradicted if it lies outside, and undecided "
-    'otherwise. A claim about all instances or all algorithms can at best be "not contradicted". The intervals hold '
-    "all together with probability .95 (Bonferroni)"
+    'otherwise. A claim about all instances or all algorithms can at best be "not contradicted". With probability .95 '
+    "no verdict of the report is wrong: each statement has the same share of the error, and where one claim decides a "
+    "statement, its claims divide that share (Bonferroni), so that a longer interval than the one shown decides"
 )
 """How verdicts are reached, for the reports."""
 
@@ -64,6 +71,12 @@ class Claim(msgspec.Struct, frozen=True):
     premise: tuple[Estimate, float] | None = None
     """An estimate and its largest value for which the claim applies."""
     remark: str = ""
+
+    @property
+    def intervals(self) -> int:
+        """Number of measured intervals that must hold for its own to hold."""
+        measured = [self.estimate, None if self.premise is None else self.premise[0]]
+        return max(1, sum(estimate.intervals for estimate in measured if estimate is not None))
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -115,14 +128,16 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 def judged(drafts: Sequence[Draft]) -> tuple[Statement, ...]:
-    """Judge all statements together, with simultaneous intervals."""
-    estimates = [claim.estimate for draft in drafts for claim in draft.claims]
-    z = simultaneous_z(sum(1 if estimate is None else estimate.intervals for estimate in estimates))
-    return tuple(_statement(draft, z) for draft in drafts)
+    """Judge all statements, so that none of the verdicts is wrong with probability .95."""
+    return tuple(_statement(draft, _ERROR / len(drafts)) for draft in drafts)
 
 
-def _statement(draft: Draft, z: float) -> Statement:
-    parts = tuple(judge(claim, z) for claim in draft.claims)
+def _statement(draft: Draft, error: float) -> Statement:
+    divided = error / max(1, sum(claim.intervals for claim in draft.claims))
+    parts = tuple(
+        judge(claim, simultaneous_z(claim.intervals, error), simultaneous_z(1, divided), any_claim=draft.any_claim)
+        for claim in draft.claims
+    )
     counts = list(dict.fromkeys(part.count for part in parts))
     verdicts = [part.verdict for part in parts if part.count == counts[0]] if parts else []
     verdict = any_of(verdicts) if draft.any_claim else all_of(verdicts)
@@ -136,8 +151,11 @@ def _by_count(count: str, parts: Sequence[Part]) -> str:
     return f"{count}: {values} ({all_of(part.verdict for part in counted)})"
 
 
-def judge(claim: Claim, z: float) -> Part:
+def judge(claim: Claim, z: float, decisive_z: float | None = None, *, any_claim: bool = False) -> Part:
     """Judge one claim by an interval of `z` standard deviations to each side.
+
+    Where the claim alone decides its statement, by an interval of `decisive_z`: it does when it is contradicted, or
+    with `any_claim` when it is supported.
 
     >>> ratio = factor(1.16, log_deviation=0.03)
     >>> judge(Claim("ratio of horizons", ratio, 1.3 / EXACT, 1.3 * EXACT), z=1.96).text
@@ -148,7 +166,8 @@ def judge(claim: Claim, z: float) -> Part:
         text = f"{claim.estimand}: {claim.remark or 'not measured'}: undecided"
         return _part(claim, None, None, None, "undecided", text)
     low, high = estimate.ends(z)
-    verdict = _verdict(claim, low, high, z)
+    decisive = z if decisive_z is None else decisive_z
+    verdict = _verdict(claim, inside=decisive if any_claim else z, outside=z if any_claim else decisive)
     value = None if math.isnan(estimate.value) else estimate.value
     shown = "not located" if value is None else f"{value:{claim.digits}}"
     limits = f"{low:{claim.digits}} to {'any' if math.isinf(high) else format(high, claim.digits)}"
@@ -157,13 +176,17 @@ def judge(claim: Claim, z: float) -> Part:
     return _part(claim, value, low, high, verdict, text)
 
 
-def _verdict(claim: Claim, low: float, high: float, z: float) -> Verdict:
+def _verdict(claim: Claim, *, inside: float, outside: float) -> Verdict:
+    """The verdict by two intervals: one that must lie within the tolerance, and one that must lie outside."""
+    assert claim.estimate is not None
+    low, high = claim.estimate.ends(inside)
     if claim.least <= low and high <= claim.most:
         return "not contradicted" if claim.bound else "supported"
+    low, high = claim.estimate.ends(outside)
     verdict: Verdict = "contradicted" if high < claim.least or low > claim.most else "undecided"
     if claim.premise is not None:
         premise, most = claim.premise
-        low, high = premise.ends(z)
+        low, high = premise.ends(outside)
         if low > most:
             return "not contradicted"  # the claim is about other cases
         if high > most:
@@ -270,7 +293,7 @@ def horizon(at: Crossing | NotReached) -> Estimate:
 def horizon_ratio(above: Crossing | NotReached, below: Crossing | NotReached) -> Estimate:
     """The ratio of two horizons."""
     if isinstance(above, Crossing) and isinstance(below, Crossing):
-        return Estimate(ratio_interval(above, below)[0], lambda z: ratio_interval(above, below, z)[1:], 2)
+        return Estimate(ratio_interval(above, below)[0], lambda z: ratio_interval(above, below, z)[1:])
     return quotient(horizon(above), horizon(below))
 
 

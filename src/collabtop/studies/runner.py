@@ -5,13 +5,14 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from multiprocessing.context import BaseContext
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from rich.console import Console
@@ -28,6 +29,8 @@ from collabtop.studies.on_ray import on_ray
 from collabtop.studies.table import Row, StudyTable, points_csv, write_whole
 from collabtop.teams.ray.cluster import require_ray
 from collabtop.validation import whole_number, wrong_value
+
+_T = TypeVar("_T")
 
 
 def run_study(
@@ -230,6 +233,22 @@ def run_again(study: Study, row: Row) -> Result:
         raise InputError(f"run {row.run} of {row.algorithm} is batched, so it cannot be repeated by itself")
     point = next(point for point in study.points if point.setting == row.setting)
     return identify_at(study, point, row.seed)
+
+
+def repeat_runs(study: Study, rows: Sequence[Row], of: Callable[[Result], _T], *, jobs: int | None = None) -> list[_T]:
+    """`of` the result of each row, whose run is made again, in as many processes as a study has."""
+    jobs = min(process_count(jobs), max(1, len(rows)))
+    if jobs == 1:
+        return [of(run_again(study, row)) for row in rows]
+    pool = ProcessPoolExecutor(jobs, mp_context=process_context(), initializer=_begin_worker, initargs=(study,))
+    try:
+        return list(pool.map(partial(_repeat, of), rows, chunksize=max(1, len(rows) // (8 * jobs))))
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _repeat(of: Callable[[Result], _T], row: Row) -> _T:
+    return of(run_again(_study, row))
 
 
 def _bar(shown: bool) -> Progress:
