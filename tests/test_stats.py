@@ -19,6 +19,7 @@ from collabtop.stats import (
     fewer_wrong_p_value,
     fit_crossing,
     holm,
+    hypergeometric,
     hypergeometric_tail,
     interval_end,
     ratio_interval,
@@ -68,6 +69,12 @@ def test_the_hypergeometric_tail_is_the_share_of_draws_with_more(n, marked, draw
     ways = sum(math.comb(marked, x) * math.comb(n - marked, drawn - x) for x in possible)
     exact = float(Fraction(ways, math.comb(n, drawn)))
     assert hypergeometric_tail(n, marked, drawn, above) == pytest.approx(exact, abs=1e-12)
+
+
+@pytest.mark.parametrize(("marked", "drawn", "above"), [(900, 1_000, 20), (900, 1_000, 300), (5_000, 4_000, 1_700)])
+def test_the_hypergeometric_tail_of_many_items_leaves_out_only_what_does_not_matter(marked, drawn, above):
+    every = hypergeometric(10_000, marked, drawn, np.arange(above + 1, min(marked, drawn) + 1))
+    assert hypergeometric_tail(10_000, marked, drawn, above) == pytest.approx(float(every.sum()), rel=1e-12)
 
 
 @given(mean=shares, pulls=counts, evidence=evidences)

@@ -45,6 +45,9 @@ def wilson_interval(share: float, count: int, z: float = Z_95, population: int |
     return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
 
 
+_FAR = 40.0  # standard deviations
+
+
 def hypergeometric(n: int, marked: int, drawn: int, counts: Integers) -> Reals:
     """P(exactly c of the `marked` among n items are among `drawn` random ones) for each c of `counts`.
 
@@ -68,6 +71,10 @@ def hypergeometric_tail(n: int, marked: int, drawn: int, above: int) -> float:
     first, last = max(above + 1, marked + drawn - n, 0), min(marked, drawn)
     if first > last:
         return 0.0
+    # Terms far from the most likely one, or from the first if that is larger, do not change the sum.
+    mean = marked * drawn / n
+    far = _FAR * (1 + math.sqrt(mean * (1 - marked / n) * (1 - drawn / n)))
+    first, last = max(first, math.floor(mean - far)), min(last, math.ceil(max(mean, first) + far))
     return min(1.0, float(hypergeometric(n, marked, drawn, np.arange(first, last + 1)).sum()))
 
 

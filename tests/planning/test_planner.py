@@ -180,6 +180,12 @@ def test_when_time_runs_out_the_row_says_so():
     assert row.note == "not found in the time given"
 
 
+def test_with_too_many_arms_for_a_run_with_messages_words_are_left_out():
+    (row,) = ct.plan(60_000, 1, 4, gap=0.2, algorithms=["uniform"], seconds=0.2, jobs=1).rows
+    assert row.runs > 0
+    assert (row.words, row.bits, row.round_trips) == (None, None, None)
+
+
 def test_a_search_that_is_cut_off_says_how_long_to_try():
     (row,) = ct.plan(5_000, 1, 4, gap=0.05, algorithms=["kzz"], seconds=0.05, jobs=1).rows
     assert row.horizon is None

@@ -20,6 +20,8 @@ from collabtop.runs.result import Result
 from collabtop.studies.grid import Point
 from collabtop.studies.runner import process_count
 
+_FIRST_SECONDS = 1.0  # that the first run with messages may take after its algorithm's share of the time is used up
+_SECONDS_PER_ARM = 5e-6  # of a run with messages, roughly
 _BATCH, _BATCH_SIZE = 1_000, 120_000  # runs; runs times arms, so that the arrays of a batch stay in the cache
 
 
@@ -96,12 +98,17 @@ class Effort:
     ) -> Iterator[Result]:
         """The results of so many runs with messages, numbered from `first`; fewer, perhaps none, if time runs out.
 
-        The first one may take as long as the whole plan.
+        The first one may take a second longer, or as long as the share of an algorithm if that is more. With so many
+        arms that it would take even longer, none is made: most of its time would be one exchange, which cannot be
+        interrupted.
         """
         point = Point("arms", algorithm, problem.m, problem.agents, problem.horizon, runs, self.seed)
+        allowed = min(self.seconds, max(_FIRST_SECONDS, self.seconds / self._parts))
+        if _SECONDS_PER_ARM * arms.n > allowed:
+            return
         stop_at_once = self._ends_after(self._turn_ends)
         for run in range(first, first + runs):
-            stop = stop_at_once if run > first else self._ends_after([end + self.seconds for end in self._turn_ends])
+            stop = stop_at_once if run > first else self._ends_after([end + allowed for end in self._turn_ends])
             try:
                 yield identify(
                     arms,

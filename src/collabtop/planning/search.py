@@ -192,10 +192,11 @@ def _with_advice(result: SearchResult, target: float, curve: ErrorCurve, effort:
 def _costs(algorithm: Algorithm, arms: SimulatedArms, problem: Problem, effort: Effort) -> dict[str, float]:
     """The mean words, bits and round trips of a few runs with messages; they hardly depend on the horizon."""
     rows: list[tuple[int, int, int]] = []
-    for result in effort.results(algorithm, arms, problem, _COST_RUNS[1]):
+    fewest, most = (1, 1) if algorithm.fixed_schedule and arms.iid else _COST_RUNS
+    for result in effort.results(algorithm, arms, problem, most):
         rows.append((result.words, result.bits, result.round_trips))
         costs = np.array(rows, np.float64)
-        if len(rows) >= _COST_RUNS[0] and (costs.std(axis=0) <= _COSTS_KNOWN * costs.mean(axis=0)).all():
+        if len(rows) >= fewest and (costs.std(axis=0) <= _COSTS_KNOWN * costs.mean(axis=0)).all():
             break
     return _mean_costs(rows)
 

@@ -16,7 +16,7 @@ from collabtop.algorithms.shared.frugal_plan import (
 )
 from collabtop.errors import InputError
 from collabtop.problem import Problem, arm_values, as_means, as_weights, effective_agents, gaps
-from collabtop.protocol.messages import Reals
+from collabtop.protocol.messages import Ints, Reals
 from collabtop.stats import hypergeometric_tail
 from collabtop.validation import whole_number, wrong_value
 
@@ -187,11 +187,17 @@ class _Instance(NamedTuple):
     """x_i, the gaps of the best m arms."""
     others: Reals
     """y_b, the gaps of the others."""
+    distinct: Reals
+    """The different gaps of the others."""
+    nearer: Ints
+    """How many of the others have a smaller gap than each of these; and the number of the others."""
 
     @classmethod
     def of(cls, values: Reals, m: int) -> "_Instance":
         ranked = np.sort(values)[::-1]
-        return cls((ranked[:m] - ranked[m])[::-1], ranked[m - 1] - ranked[m:])
+        others = ranked[m - 1] - ranked[m:]
+        starts = np.flatnonzero(np.diff(others, prepend=-1.0))
+        return cls((ranked[:m] - ranked[m])[::-1], others, others[starts], np.append(starts, len(others)))
 
     @property
     def border(self) -> float:
@@ -203,8 +209,21 @@ class _Instance(NamedTuple):
 
         d^2 >= x^2 + y^2 - beta^2 for the difference d = x + y - beta of their means.
         """
-        border = self.border
-        return np.exp(-pulls * (self.best**2 - border**2)), np.exp(-pulls * self.others**2)
+        return self.best_factors(pulls), np.exp(-pulls * self.others**2)
+
+    def best_factors(self, pulls: float) -> Reals:
+        """The factor of each best arm in `pairs`."""
+        return np.exp(-pulls * (self.best**2 - self.border**2))
+
+    def beyond(self, pulls: float) -> Reals:
+        """The sum of the factors of all others but the g nearest, for each g of `nearer`; in between it is linear.
+
+        >>> instance = _Instance.of(np.array([0.9, 0.5, 0.5, 0.1]), m=1)
+        >>> instance.nearer, instance.beyond(0.0)
+        (array([0, 2, 3]), array([3., 1., 0.]))
+        """
+        sums = np.exp(-pulls * self.distinct**2) * np.diff(self.nearer)
+        return np.append(np.cumsum(sums[::-1])[::-1], 0.0)
 
 
 def _stage(instance: _Instance, pulls: int, room: int, problem: Problem, hand: int) -> float:
@@ -213,8 +232,7 @@ def _stage(instance: _Instance, pulls: int, room: int, problem: Problem, hand: i
     Either a hand holds more than room - count of the g nearest others, a hypergeometric tail that grows with g; or at
     least count of the rest of the hand beat a best arm, which is less likely the larger g is.
     """
-    best, others = instance.pairs(pulls)
-    beyond = np.append(np.cumsum(others[::-1])[::-1], 0.0)  # [g]: all but the g nearest
+    best, sums, others = instance.best_factors(pulls), instance.beyond(pulls), len(instance.others)
     hands = min(problem.m, problem.agents)  # that can hold a best arm
 
     def with_count(count: int) -> float:
@@ -223,11 +241,14 @@ def _stage(instance: _Instance, pulls: int, room: int, problem: Problem, hand: i
         def crowded(g: int) -> float:
             return hands * hypergeometric_tail(problem.n, g, hand, room - count)
 
-        low, high = min(room - count, len(others)), len(others)  # the best g is about where the two terms are equal
+        def beaten(g: int) -> float:
+            return together * float(np.interp(g, instance.nearer, sums))
+
+        low, high = min(room - count, others), others  # the best g is about where the two terms are equal
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if crowded(middle) < together * beyond[middle] else (low, middle)
-        return min(crowded(g) + together * float(beyond[g]) for g in (low, high))
+            low, high = (middle, high) if crowded(middle) < beaten(middle) else (low, middle)
+        return min(crowded(g) + beaten(g) for g in (low, high))
 
     return min(with_count(count) for count in {1, (room + 1) // 2})
 
@@ -248,9 +269,9 @@ def _shared_terms(instance: _Instance, sizes: Sequence[int], totals: Sequence[fl
 
 def _best_dropped(instance: _Instance, beaten_by: int, pulls: float) -> float:
     """(c1): for m = 1, at least `beaten_by` arms beat the best one; all but g of them are not among the g nearest."""
-    others = np.exp(-pulls * instance.others**2)
-    beyond = np.cumsum(others[::-1])[::-1][:beaten_by]  # [g]: all but the g nearest
-    return float(np.min(beyond / (beaten_by - np.arange(len(beyond)))))
+    sums, largest = instance.beyond(pulls), min(beaten_by, len(instance.others)) - 1
+    nearest = np.append(instance.nearer[instance.nearer < largest], largest)  # g; between two of them it is monotone
+    return float(np.min(np.interp(nearest, instance.nearer, sums) / (beaten_by - nearest)))
 
 
 def _settled_wrongly(instance: _Instance, keep: int, pulls: float) -> float:
