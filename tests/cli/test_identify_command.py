@@ -42,6 +42,29 @@ def test_without_a_seed_one_is_drawn_and_reported_and_repeats_the_run(run, means
     assert first.stdout == run(*common, "--seed", json.loads(first.stdout)["seed"]).stdout
 
 
+def test_a_private_run_is_that_of_python(run, means):
+    asked = ("identify", "--means", means, "-m", 2, "--agents", 3, "--horizon", 5_000, "--seed", 7)
+    private = json.loads(run(*asked, "--privacy", "0.5,1e-6,reward", "--json").stdout)
+    privacy = ct.Privacy(epsilon=0.5, delta=1e-6, unit="reward")
+    expected = ct.identify(ct.read_arms(means), 2, agents=3, horizon=5_000, seed=7, privacy=privacy)
+    assert private == json.loads(expected.to_json())
+    assert "epsilon 0.5 per reward (delta 1e-06)" in run(*asked, "--privacy", "0.5,1e-6,reward").stdout
+
+
+def test_a_dry_run_forecasts_the_algorithm_of_a_private_or_robust_run(run, means):
+    asked = ("identify", "--means", means, "-m", 2, "--agents", 3, "--horizon", 5_000, "--dry-run", "--json")
+    forecasts = [run(*asked, *more) for more in (("--privacy", "1,1e-6,reward"), ("--robust", 1))]
+    assert [json.loads(shown.stdout)["algorithm"] for shown in forecasts] == ["kzz-balanced", "robust-top"]
+
+
+@pytest.mark.parametrize("command", ["identify", "plan"])
+def test_the_help_explains_privacy(run, command):
+    text = " ".join(run(command, "--help").stdout.replace("│", " ").split())
+    assert "EPS,DELTA,UNIT" in text
+    assert "smaller EPS is more private" in text
+    assert "--privacy 1,1e-6," in text
+
+
 def test_labels_in_square_brackets_are_shown_as_they_are(run, tmp_path):
     path = tmp_path / "means.csv"
     path.write_text("title,mean\n[rec],0.9\n[/b] odd,0.1\n")
@@ -76,6 +99,13 @@ def test_labels_in_square_brackets_are_shown_as_they_are(run, tmp_path):
         ),
         (["--algorithm", "collab-top-iid", "--option", "schedule=half"], "--option schedule is 'half', but"),
         (["--option", "schedule=full"], "--option has ['schedule'], but algorithm is 'auto': name the algorithm"),
+        (["--privacy", "1"], "--privacy is '1', but EPS,DELTA,UNIT is needed, such as 1,1e-6,reward"),
+        (["--privacy", "much,1e-6,reward"], "--privacy is 'much,1e-6,reward', but EPS,DELTA,UNIT is needed"),
+        (["--privacy", "0,1e-6,reward"], "--privacy is '0,1e-6,reward': epsilon is 0.0, but a positive number is"),
+        (["--privacy", "1,2,reward"], "delta is 2.0, but a probability between 0 and 1 is needed, such as 1e-6"),
+        (["--privacy", "1,1e-6,patient"], "unit is 'patient', but 'example' or 'reward' is needed"),
+        (["--privacy", "1,1e-6,example"], "--privacy: unit is 'example', but BernoulliArms may use an example"),
+        (["--privacy", "1,1e-6,reward", "--robust", 1], "algorithm is 'robust-top', whose messages have no noise"),
         (["-m", "two"], "-m"),
         (["--colour", "red"], "--colour"),
     ],

@@ -23,6 +23,17 @@ def test_json_is_the_plan_and_nothing_else(run):
     assert result.stderr == ""
 
 
+def test_a_plan_has_the_noise_of_privacy(run):
+    asked = ("plan", "-n", 8, "-m", 1, "--agents", 2, "--gap", 0.4, *QUICK, "--json")
+    privacy = ct.Privacy(epsilon=0.5, delta=1e-6, unit="reward")
+    expected = ct.plan(
+        8, 1, 2, gap=0.4, error=[0.01], privacy=privacy, algorithms=["uniform"], runs=600, seconds=20, jobs=1
+    )
+    plain, private = (json.loads(run(*asked, *more).stdout) for more in ((), ("--privacy", "0.5,1e-6,reward")))
+    assert private == json.loads(expected.to_json())
+    assert private["rows"][0]["horizon"] > plain["rows"][0]["horizon"]
+
+
 def test_without_simulation_there_are_bounds_only(run, means):
     result = run("plan", "--means", means, "-m", 1, "--agents", 3, "--no-simulation", "--json")
     told = json.loads(result.stdout)

@@ -10,7 +10,7 @@ import collabtop as ct
 from collabtop.cli import run_options as shared
 from collabtop.cli.errors import resumable
 from collabtop.cli.output import examples, print_json, print_tables
-from collabtop.cli.values import load, read_bounds, read_options, read_weights
+from collabtop.cli.values import load, read_bounds, read_options, read_privacy, read_weights
 
 identify_examples = examples(
     "collabtop identify --arms mymodule:candidates --pull mymodule:score -m 5 --agents 8 --horizon 200 "
@@ -22,6 +22,7 @@ identify_examples = examples(
     "collabtop identify --csv latencies.csv -m 1 --agents 10 --horizon 60 --direction minimize --bounds none",
     "collabtop identify --means means.txt -m 8 --agents 10 --horizon 30000",
     "collabtop identify --means means.csv -m 1 --agents 10 --confidence 0.99 --seed 7",
+    "collabtop identify --arms mymodule:patients_arms -m 1 --agents 3 --horizon 2000 --privacy 1,1e-6,example",
     "collabtop identify --means one_column_per_agent.csv --weights 1,1,4 -m 1 --horizon 30000",
     "collabtop identify --means means.txt -m 8 --agents 10 --horizon 30000 "
     "--algorithm collab-top-iid --option schedule=full --json",
@@ -85,6 +86,7 @@ def identify(
     tolerance: _ToleranceOption = 0.0,
     max_horizon: Annotated[int | None, typer.Option(help="With --confidence: the most pulls per agent.")] = None,
     robust: Annotated[int, typer.Option(help="How many of the agents may lie.")] = 0,
+    privacy: shared.PrivacyOption = None,
     algorithm: _AlgorithmName = "auto",
     option: _AlgorithmOption = None,
     seed: _SeedOption = None,
@@ -112,6 +114,7 @@ def identify(
     limits: dict[str, Any] = {"agents": agents, "horizon": horizon, "budget": budget}
     limits["cost"] = None if cost is None else load("--cost", cost)
     limits |= {"algorithm": algorithm, "options": read_options(algorithm, option or [])}
+    limits |= {"robust": robust, "privacy": read_privacy(privacy)}
     if csv is None:  # the arms of a file have it already
         limits |= unit
     if dry_run:
@@ -130,7 +133,6 @@ def identify(
             confidence=confidence,
             tolerance=tolerance,
             max_horizon=max_horizon,
-            robust=robust,
             pull=function,
             policy=policy if function is not None else None,
             seed=seed,

@@ -7,8 +7,8 @@ import typer
 
 import collabtop as ct
 from collabtop.cli.output import examples, print_json, print_tables
-from collabtop.cli.run_options import BoundsOption, DirectionOption, WeightsOption, column_option
-from collabtop.cli.values import read_bounds, read_weights
+from collabtop.cli.run_options import BoundsOption, DirectionOption, PrivacyOption, WeightsOption, column_option
+from collabtop.cli.values import read_bounds, read_privacy, read_weights
 
 if TYPE_CHECKING:
     from collabtop.arms import SimulatedArms
@@ -20,6 +20,7 @@ plan_examples = examples(
     "collabtop plan -n 588 -m 8 --agents 10 --gap 0.05 --no-simulation --json",
     "collabtop plan --budget 6000 -n 200 -m 5 --pilot pilot.csv --tolerance 0.05",
     "collabtop plan --budget 6000 -m 5 --pilot clicks.csv --candidate page --reward clicked",
+    "collabtop plan -n 40 -m 4 --agents 10 --gap 0.05 --privacy 1,1e-6,reward",
     "collabtop plan --budget 50 --cost 0.002 -n 200 -m 5 --spread 0.2 0.6 --pull-seconds 3",
 )
 
@@ -60,6 +61,7 @@ def plan(
         list[float] | None,
         typer.Option(help="The acceptable probability of a wrong answer; default: 0.01; repeatable."),
     ] = None,
+    privacy: PrivacyOption = None,
     algorithm: Annotated[
         list[str] | None, typer.Option(help="A name from `collabtop algorithms`; default: all that fit; repeatable.")
     ] = None,
@@ -90,6 +92,7 @@ def plan(
         cost=cost,
         pull_seconds=pull_seconds,
         error=error or [0.01],
+        privacy=read_privacy(privacy),
         algorithms=algorithm,
         simulate=simulation,
         runs=runs,

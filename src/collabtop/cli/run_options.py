@@ -56,6 +56,15 @@ WeightsOption = Annotated[
     str | None,
     typer.Option(metavar="W1,W2,...", help="For non-IID arms: how much each agent counts; equally by default."),
 ]
+PrivacyOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="EPS,DELTA,UNIT",
+        help="Differential privacy: agents add noise to sums of rewards, so that what they send reveals at most EPS "
+        "about any one UNIT (reward or example), except with probability DELTA; such as 1,1e-6,reward. A smaller EPS "
+        "is more private and needs more pulls.",
+    ),
+]
 TeamOption = Annotated[
     TeamName, typer.Option(help="Run pulls one after the other, in threads, in processes, or on a Ray cluster.")
 ]

@@ -5,9 +5,12 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from collabtop.errors import InputError
+
+if TYPE_CHECKING:
+    from collabtop.privacy import Privacy, PrivacyUnit
 
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -68,6 +71,28 @@ def read_bounds(text: str) -> tuple[float, float] | None:
     except ValueError:
         raise InputError(f"--bounds is {text!r}, but LOW,HIGH or none is needed, such as 0,500") from None
     return low, high
+
+
+def read_privacy(text: str | None) -> "Privacy | None":
+    """Read a differential privacy: EPS,DELTA,UNIT.
+
+    >>> read_privacy("1,1e-6,reward")
+    Privacy(epsilon=1.0, delta=1e-06, unit='reward')
+    """
+    if text is None:
+        return None
+    from collabtop.privacy import Privacy  # it needs NumPy, for which --help does not wait
+
+    try:
+        epsilon, delta, unit = (part.strip() for part in text.split(","))
+        numbers = float(epsilon), float(delta)
+    except ValueError:
+        needed = "EPS,DELTA,UNIT is needed, such as 1,1e-6,reward"
+        raise InputError(f"--privacy is {text!r:.80}, but {needed}") from None
+    try:
+        return Privacy(epsilon=numbers[0], delta=numbers[1], unit=cast("PrivacyUnit", unit))
+    except InputError as error:
+        raise InputError(f"--privacy is {text!r:.80}: {error}") from None
 
 
 def read_weights(text: str | None) -> list[float] | None:

@@ -13,6 +13,7 @@ from collabtop.arms.stand_ins import NoiselessArms, UnpullableArms
 from collabtop.arms.tables import as_candidates
 from collabtop.arms.unit import Bounds, Direction, Unit
 from collabtop.planning.grids import Grid
+from collabtop.privacy import Privacy
 from collabtop.problem import Problem
 from collabtop.runs.budget import Cost, costs_of, worst_case
 from collabtop.runs.identification import identify
@@ -111,6 +112,8 @@ def dry_run(
     horizon: int | None = None,
     budget: float | None = None,
     cost: Cost | None = None,
+    robust: int = 0,
+    privacy: Privacy | None = None,
     direction: Direction = "maximize",
     bounds: Bounds = (0.0, 1.0),
     algorithm: str | Algorithm = "auto",
@@ -136,6 +139,8 @@ def dry_run(
         horizon=horizon,
         budget=budget,
         cost=None if budget is None else cost,
+        robust=robust,
+        privacy=privacy,
         direction=direction,
         bounds=bounds,
         algorithm=algorithm,

@@ -32,6 +32,10 @@ def fails_now_and_then(mean, rng):
     return rng.random() < mean
 
 
+def is_right(mean, example):
+    return (example * 7) % 10 < 10 * mean
+
+
 def waits(mean, rng):
     time.sleep(0.02)
     return rng.random() < mean
@@ -60,6 +64,23 @@ def test_every_algorithm_runs_as_on_the_local_team(algorithm):
     assert ray.observed.pulls.tolist() == local.observed.pulls.tolist()
     assert ray.ledger.transport.bytes > 0
     assert ray.ledger.transport.repeats == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", ["reward", "example"])
+@pytest.mark.parametrize("algorithm", ["kzz-balanced", "frugal-top"])
+def test_a_private_run_has_the_noise_of_the_local_team(algorithm, unit):
+    """The same answer, words and noisy means, to the last bit."""
+    arms: ct.Arms
+    arms = ct.FunctionArms(MEANS, score) if unit == "reward" else ct.DatasetArms(MEANS, list(range(60)), is_right)
+    privacy = ct.Privacy(epsilon=3.0, delta=1e-6, unit=unit)
+    run: dict[str, Any] = {"m": 2, "agents": 3, "horizon": 90, "algorithm": algorithm, "seed": 5}
+    ray, local = (ct.identify(arms, **run, privacy=privacy, team=team) for team in (ct.RayTeam(hosts=2), "local"))
+    assert (ray, ray.ledger, ray.privacy) == (local, local.ledger, local.privacy)
+    means = [[estimate.mean for estimate in result.estimates] for result in (ray, local)]
+    assert means[0] == means[1]
+    plain = ct.identify(arms, **run)
+    assert means[0] != [estimate.mean for estimate in plain.estimates]  # there was noise
 
 
 @pytest.mark.slow

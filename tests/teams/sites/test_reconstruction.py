@@ -1,9 +1,13 @@
 """What a coordinator can find out about single rewards, attack by attack: no more than a guess from the batch's mean.
 
 The attacker is the coordinator: it chooses the seed, the algorithm and every request that a site accepts, and it knows
-the site's code. In the first attack it even knows every outcome but one. The rewards it does not know are fair coin
-flips, so the number of right guesses is binomial. The limits leave room for five standard deviations: a false alarm in
-fewer than one of a million runs of a test. (The draws cannot be seeded, since that is the point.)
+the site's code. In the first attack it even knows every outcome but one. The draws cannot be seeded, since that is the
+point, so the tests can fail by chance: `test_a_limit_is_exceeded_by_chance_in_fewer_than_one_of_700_000_runs` shows how
+often.
+
+Rewards are fair coin flips. Given the sums of batches, the first (or last) reward of a batch of t pulls with s ones is
+1 with probability s / t, independently for all batches. A guess is thus right with probability max(s, t - s) / t at
+most, and the number of right guesses is at most binomial with the mean of that as its share.
 """
 
 from __future__ import annotations
@@ -38,6 +42,41 @@ def limit(guesses: int, share: float) -> float:
 def share_guessed_from_a_mean(pulls: int) -> float:
     """How often the best guess of one coin flip is right for those who know the mean of `pulls` of them."""
     return sum(math.comb(pulls, ones) * 0.5**pulls * max(ones, pulls - ones) / pulls for ones in range(pulls + 1))
+
+
+def chance_beyond_limit(guesses: int, share: float) -> float:
+    """The probability that guesses of which this share is right exceed the limit, exactly."""
+    first = math.floor(limit(guesses, share)) + 1
+    return math.fsum(
+        math.comb(guesses, right) * share**right * (1 - share) ** (guesses - right)
+        for right in range(first, guesses + 1)
+    )
+
+
+def test_a_limit_is_exceeded_by_chance_in_fewer_than_one_of_700_000_runs():
+    solved = 2 * worst_chance_of_solving()
+    pruned = math.fsum(chance_beyond_limit(400, share_guessed_from_a_mean(pulls)) for pulls in (2, 5, 20))
+    repeated = 2 * chance_beyond_limit(400, share_guessed_from_a_mean(21))
+    halves = 6 * math.fsum(math.comb(400, ones) for ones in range(261, 401)) / 2**400  # the attack that succeeds
+    assert solved + pruned + repeated + halves < 1 / 700_000
+
+
+def worst_chance_of_solving():
+    """The probability that a vector of guesses chosen without the data fits more outcomes than the limit.
+
+    The sums depend on the outcomes by the number of ones only. For a vector with a given number of ones, how many of
+    them are right is hypergeometric; the worst number of ones counts.
+    """
+    count = len(Patients(200, seed=3).outcomes)
+    ones = int(Patients(200, seed=3).outcomes.sum())
+    return max(
+        math.fsum(
+            math.comb(ones, both) * math.comb(count - ones, guessed - both) / math.comb(count, guessed)
+            for both in range(max(0, guessed + ones - count), min(guessed, ones) + 1)
+            if count - guessed - ones + 2 * both > limit(count, 0.5)
+        )
+        for guessed in range(count + 1)
+    )
 
 
 def site_agent(arms, *, horizon, min_batch, seed=SEED, **secret):

@@ -45,7 +45,7 @@ def test_a_site_adds_noise_that_the_coordinator_did_not_ask_for(certs, tmp_path)
     sums = np.array([estimate.mean * 100 for estimate in result.estimates])
     assert result.privacy is None  # the coordinator does not know
     assert ((sums >= 0) & (sums <= 100)).all()  # the answer is one that a coordinator without privacy accepts
-    assert np.abs(sums - 100 * ARMS.values).max() > 25  # five standard deviations of the rewards alone
+    assert np.abs(sums - 100 * ARMS.values).max() > 25  # otherwise 3e-6; for the rewards alone it is five deviations
     [noise] = [line for line in lines_of(tmp_path / "sent.jsonl") if line.get("event") == "noise"]
     assert noise["requested"] is False
     assert noise["epsilon"] == pytest.approx(0.02)
@@ -58,8 +58,8 @@ def test_sites_give_the_privacy_that_the_coordinator_asks_for(certs):
     result = run(certs, None, privacy=privacy(0.02))
     means = np.array([estimate.mean for estimate in result.estimates])
     assert result.privacy.epsilon == pytest.approx(0.02)
-    assert means.min() < 0 or means.max() > 1  # noise is not cut off at the bounds
-    assert np.abs(means - ARMS.values).max() > 0.25
+    assert means.min() < 0 or means.max() > 1  # noise is not cut off at the bounds; otherwise 3e-7
+    assert np.abs(means - ARMS.values).max() > 0.25  # otherwise 1e-9
 
 
 @pytest.mark.parametrize(("demanded", "asked"), [(0.5, 2.0), (2.0, 0.5), (0.5, None)])

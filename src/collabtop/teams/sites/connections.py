@@ -104,8 +104,9 @@ class Session:
                 for piece in pieces(encode(frame)):
                     await self._context.write(piece)
                     self._transport.bytes += len(piece) + FRAMING
-        except (grpc.RpcError, grpc.aio.UsageError, asyncio.InvalidStateError, grpc.aio.InternalError):
-            self.ended.set()  # the peer is disconnected; pending requests are sent again when it is back
+        except (grpc.RpcError, grpc.aio.BaseError, asyncio.InvalidStateError):
+            # The server has stopped, or the peer is disconnected: pending requests are sent again when it is back.
+            self.ended.set()
 
 
 async def read_frame(context: Any, joiner: Joiner, transport: TransportStats) -> FromSite | None:
