@@ -166,6 +166,23 @@ def test_fewer_calls_run_at_once_after_a_refusal_and_more_again_later(monkeypatc
     assert gate._limit > 7
 
 
+def test_calls_that_a_pause_puts_off_count_from_its_end(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(rate_module, "monotonic", lambda: clock[0])
+
+    class Halted(threading.Event):
+        def wait(self, timeout=None):
+            clock[0] += timeout
+            return False
+
+    gate, began = Gate(WORDS, [ct.Rate(2)]), []
+    for asked_to_wait in (5.0, None, None, None):
+        gate.enter(0, 1, Halted())
+        began.append(clock[0])
+        gate.leave(asked_to_wait)
+    assert began == pytest.approx([0.0, 5.0, 5.0, 5.0 + 1 / 0.98])  # two per second, also after the pause
+
+
 def test_a_call_that_waits_for_its_turn_stops_when_the_agent_does():
     gate, halted = Gate(WORDS, [ct.Rate(1, per=3600)]), threading.Event()
     gate.enter(0, 1, halted)

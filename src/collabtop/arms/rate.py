@@ -164,7 +164,7 @@ class Gate:
                 self._condition.wait(0.1)
                 now = monotonic()
             starts = [pacer.earliest(amount, now) for pacer, amount in zip(self._pacers, amounts, strict=True)]
-            start = max(starts, default=now)
+            start = max(now, self._paused_until, *starts)
             for pacer, amount in zip(self._pacers, amounts, strict=True):
                 pacer.take(amount, start)
             self._running.append(None)
