@@ -137,7 +137,7 @@ def _save(pulls: "list[ct.AskedPull]", path: Path) -> None:
 def _table(pulls: "list[ct.AskedPull]") -> Any:
     from rich.table import Table
 
-    from collabtop.runs.result import printable
+    from collabtop.runs.printing import printable
 
     table = Table(*COLUMNS[:-1])
     for pull in pulls:

@@ -120,7 +120,7 @@ def _usage(error: Any) -> str:
 
 
 def _end(message: str, code: int) -> NoReturn:
-    from collabtop.runs.result import printable
+    from collabtop.runs.printing import printable
 
     line = " ".join(message.splitlines())  # it may quote a file
     typer.echo(f"error: {printable(line, markup=False)}", err=True)

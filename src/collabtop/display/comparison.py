@@ -13,7 +13,8 @@ from rich.text import Text
 from collabtop.arms import SimulatedArms
 from collabtop.display.round_outcomes import round_outcomes
 from collabtop.problem import misplaced
-from collabtop.runs.result import Result, printable
+from collabtop.runs.printing import printable
+from collabtop.runs.result import Result
 from collabtop.validation import counted
 
 

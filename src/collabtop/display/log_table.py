@@ -14,7 +14,8 @@ from collabtop.runlog.log_state import Note, notes_in
 from collabtop.runlog.totals import Totals
 from collabtop.runs.checkpoint import leg_of, read_header
 from collabtop.runs.peeking import peek
-from collabtop.runs.result import Result, printable
+from collabtop.runs.printing import printable
+from collabtop.runs.result import Result
 from collabtop.validation import counted, wrong_value
 
 

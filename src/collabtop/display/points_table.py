@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from collabtop.runs.result import printable
+from collabtop.runs.printing import printable
 from collabtop.studies.table import PointSummary
 
 

@@ -14,7 +14,8 @@ from collabtop.arms.tables import Library
 from collabtop.coordination.scoreboard import Estimate
 from collabtop.errors import InputError
 from collabtop.runs.evidence import Standing, shown_places
-from collabtop.runs.result import EVIDENCE, Result, interval_text, plain_text, printable
+from collabtop.runs.printing import EVIDENCE, interval_text, plain_text, printable
+from collabtop.runs.result import Result
 from collabtop.validation import wrong_value
 
 _SHOWN = 30

@@ -21,7 +21,7 @@ from collabtop.privacy import Privacy
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags
 from collabtop.runs.budget import Cost, costs_of, horizon_for, worst_case
-from collabtop.runs.result import plain_text
+from collabtop.runs.printing import plain_text
 from collabtop.stats import Z_95
 from collabtop.validation import positive_number, real_number, wrong_value
 

@@ -17,7 +17,8 @@ from collabtop.privacy import Privacy
 from collabtop.problem import Problem
 from collabtop.runs.budget import Cost, costs_of, worst_case
 from collabtop.runs.identification import identify
-from collabtop.runs.result import Result, plain_text
+from collabtop.runs.printing import plain_text
+from collabtop.runs.result import Result
 from collabtop.runs.spec import make_spec
 from collabtop.validation import counted
 

@@ -25,7 +25,7 @@ from collabtop.planning.setting import all_that_fit, full_title, named_algorithm
 from collabtop.privacy import Privacy
 from collabtop.problem import Problem, complexity
 from collabtop.runs.budget import Cost
-from collabtop.runs.result import plain_text
+from collabtop.runs.printing import plain_text
 from collabtop.validation import counted, real_number, whole_number, wrong_value
 
 _MOST_HORIZON = 10**15

@@ -19,8 +19,8 @@ from collabtop.runlog.format import (
     Rewards,
     StudyHeader,
     Sums,
-    largest_int,
 )
+from collabtop.runlog.packing import largest_int
 
 
 class RecordCheck:

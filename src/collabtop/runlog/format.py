@@ -31,7 +31,6 @@ from typing import Annotated, Any, Literal, Self
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from collabtop.arms.base import Charge, Drawn
 from collabtop.arms.draws import leg_seed
@@ -40,9 +39,19 @@ from collabtop.errors import CheckpointError
 from collabtop.privacy import Privacy
 from collabtop.problem import Problem
 from collabtop.protocol.setup import MOST_EXTRA_PULLS
-
-Ints = NDArray[np.int64]
-Reals = NDArray[np.float64]
+from collabtop.runlog.packing import (
+    MAX_INT,
+    STATE_BYTES,
+    Ints,
+    Reals,
+    check_reals,
+    largest_int,
+    pack_ints,
+    pack_state,
+    sum_of_ints,
+    unpack_ints,
+    unpack_state,
+)
 
 FORMAT = 2
 """The version of the format; a log of a different one is refused."""
@@ -169,66 +178,6 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
 _unit = lru_cache(maxsize=16)(Unit)
 
 
-def _pack_ints(numbers: Ints) -> bytes:
-    return numbers.astype("<i4").tobytes()
-
-
-def _unpack_ints(data: bytes) -> Ints:
-    return np.frombuffer(data, "<i4").astype(np.int64)
-
-
-_FEW = 64
-"""Up to this many numbers, NumPy's per-call overhead exceeds the cost of a loop."""
-_UNSIGNED = [struct.Struct(f"<{count}I") for count in range(_FEW + 1)]
-_REALS = [struct.Struct(f"<{count}d") for count in range(_FEW + 1)]
-
-
-def largest_int(data: bytes) -> int:
-    """The largest of packed whole numbers, -1 if there are none; a negative one counts as more than 2^31."""
-    count, rest = divmod(len(data), 4)
-    if rest:
-        raise ValueError(f"there are {len(data)} bytes of numbers with 4 bytes each")
-    return int(max(_UNSIGNED[count].unpack(data), default=-1) if count <= _FEW else np.frombuffer(data, "<u4").max())
-
-
-def _sum_of_ints(data: bytes) -> int:
-    count, rest = divmod(len(data), 4)
-    if rest:
-        raise ValueError(f"there are {len(data)} bytes of numbers with 4 bytes each")
-    return int(sum(_UNSIGNED[count].unpack(data)) if count <= _FEW else np.frombuffer(data, "<u4").sum(dtype=np.int64))
-
-
-def _check_reals(data: bytes, least: float, most: float, *, nan: bool = False, name: str = "reward") -> None:
-    """Check that packed real numbers are from `least` to `most`, or NaN if that is allowed."""
-    count = len(data) // 8
-    if count <= _FEW:
-        few = _REALS[count].unpack(data)
-        if not count or (min(few) >= least and max(few) <= most and sum(few) >= count * least):  # not with a NaN
-            return
-    numbers = np.frombuffer(data, "<f8")
-    if not (((numbers >= least) & (numbers <= most)) | (np.isnan(numbers) & nan)).all():
-        raise ValueError(f"a {name} is not a number from {least:g} to {most:g}")
-
-
-_STATE_BYTES = 37
-_MAX_INT = 2**31 - 1
-
-
-def _pack_state(rng: np.random.Generator) -> bytes:
-    state = rng.bit_generator.state
-    words = state["state"]["state"].to_bytes(16, "little") + state["state"]["inc"].to_bytes(16, "little")
-    return bytes(words) + int(state["has_uint32"]).to_bytes(1, "little") + int(state["uinteger"]).to_bytes(4, "little")
-
-
-def _unpack_state(data: bytes) -> dict[str, Any]:
-    return {
-        "bit_generator": "PCG64",
-        "state": {"state": int.from_bytes(data[:16], "little"), "inc": int.from_bytes(data[16:32], "little")},
-        "has_uint32": data[32],
-        "uinteger": int.from_bytes(data[33:37], "little"),
-    }
-
-
 class Rewards(msgspec.Struct, frozen=True, omit_defaults=True, tag="Rewards"):
     """Consecutive pulls of one agent, from number `first` on."""
 
@@ -252,12 +201,12 @@ class Rewards(msgspec.Struct, frozen=True, omit_defaults=True, tag="Rewards"):
 
     def __post_init__(self) -> None:
         # Before anything is repeated that often.
-        if len(self.arms) != len(self.counts) or _sum_of_ints(self.counts) * 8 != len(self.rewards):
+        if len(self.arms) != len(self.counts) or sum_of_ints(self.counts) * 8 != len(self.rewards):
             raise ValueError("the number of rewards does not match their counts")
         if self.costs:
             if len(self.costs) != len(self.rewards):
                 raise ValueError("the number of costs does not match that of the rewards")
-            _check_reals(self.costs, 0.0, MAX_COST, nan=True, name="cost")
+            check_reals(self.costs, 0.0, MAX_COST, nan=True, name="cost")
         if any(position >= self.pulls for position, _ in self.notes):
             raise ValueError("a note is about a pull that is not in the record")
 
@@ -274,7 +223,7 @@ class Rewards(msgspec.Struct, frozen=True, omit_defaults=True, tag="Rewards"):
         """Make a record of what was drawn: `counts[j]` pulls in a row of `arms[j]`."""
         rewards, costs, notes, seconds, waited = drawn
         failures = failure_mode if np.isnan(rewards.sum()) else ""
-        packed = _pack_ints(arms), _pack_ints(counts), rewards.astype("<f8").tobytes()
+        packed = pack_ints(arms), pack_ints(counts), rewards.astype("<f8").tobytes()
         numbered = tuple((position, note) for position, note in enumerate(notes) if note is not None)
         packed_costs = b"" if costs is None else costs.astype("<f8").tobytes()
         return cls(agent, first, *packed, failures, packed_costs, numbered, seconds, waited)
@@ -282,11 +231,11 @@ class Rewards(msgspec.Struct, frozen=True, omit_defaults=True, tag="Rewards"):
     def check_range(self, *, bounded: bool) -> None:
         """Raise `ValueError` if a reward is not an internal value of a run with or without bounds."""
         least, most = (0.0, 1.0) if bounded else (-LARGEST_REWARD, LARGEST_REWARD)
-        _check_reals(self.rewards, least, most, nan=self.failures != "")
+        check_reals(self.rewards, least, most, nan=self.failures != "")
 
     def unpack(self) -> tuple[Ints, Reals]:
         """The arm and the reward of each pull."""
-        arms = np.repeat(_unpack_ints(self.arms), _unpack_ints(self.counts))
+        arms = np.repeat(unpack_ints(self.arms), unpack_ints(self.counts))
         return arms, np.frombuffer(self.rewards, "<f8").astype(np.float64)
 
     def unpack_costs(self) -> Reals | None:
@@ -344,7 +293,7 @@ class Sums(msgspec.Struct, frozen=True, tag="Sums"):
 
     def __post_init__(self) -> None:
         sizes = (len(self.arms), len(self.times), len(self.sums) / 2, len(self.state))
-        if sizes != (sizes[0], sizes[0], sizes[0], _STATE_BYTES) or largest_int(self.times) > _MAX_INT:
+        if sizes != (sizes[0], sizes[0], sizes[0], STATE_BYTES) or largest_int(self.times) > MAX_INT:
             raise ValueError("the numbers of arms, pulls and sums of a batch differ")
         if self.squares and len(self.squares) != len(self.sums):
             raise ValueError("the numbers of sums and of squares of a batch differ")
@@ -361,8 +310,8 @@ class Sums(msgspec.Struct, frozen=True, tag="Sums"):
         squares: Reals | None = None,
     ) -> Self:
         """Make a record of a batch: `times[j]` pulls of `arms[j]` with the sum `sums[j]`."""
-        packed = _pack_ints(arms), _pack_ints(np.broadcast_to(times, arms.shape)), sums.astype("<f8").tobytes()
-        return cls(agent, first, *packed, _pack_state(rng), b"" if squares is None else squares.astype("<f8").tobytes())
+        packed = pack_ints(arms), pack_ints(np.broadcast_to(times, arms.shape)), sums.astype("<f8").tobytes()
+        return cls(agent, first, *packed, pack_state(rng), b"" if squares is None else squares.astype("<f8").tobytes())
 
     def unpack_squares(self) -> Reals | None:
         """The sum of the squared rewards of each arm, if known."""
@@ -370,22 +319,22 @@ class Sums(msgspec.Struct, frozen=True, tag="Sums"):
 
     def check_range(self, *, bounded: bool) -> None:
         """Raise `ValueError` if a sum is not one of internal values of a run with or without bounds."""
-        least, most = (0.0, float(_MAX_INT)) if bounded else (-LARGEST_REWARD * _MAX_INT, LARGEST_REWARD * _MAX_INT)
-        _check_reals(self.sums, least, most)
-        _check_reals(self.squares, 0.0, most if bounded else LARGEST_REWARD**2 * _MAX_INT)
+        least, most = (0.0, float(MAX_INT)) if bounded else (-LARGEST_REWARD * MAX_INT, LARGEST_REWARD * MAX_INT)
+        check_reals(self.sums, least, most)
+        check_reals(self.squares, 0.0, most if bounded else LARGEST_REWARD**2 * MAX_INT)
 
     def unpack(self) -> tuple[Ints, Ints, Reals]:
         """The arms, the pulls of each, and the sum of each."""
-        return _unpack_ints(self.arms), _unpack_ints(self.times), np.frombuffer(self.sums, "<f8").astype(np.float64)
+        return unpack_ints(self.arms), unpack_ints(self.times), np.frombuffer(self.sums, "<f8").astype(np.float64)
 
     def restore_state(self, rng: np.random.Generator) -> None:
         """Put a generator into the state that it had after the batch."""
-        rng.bit_generator.state = _unpack_state(self.state)
+        rng.bit_generator.state = unpack_state(self.state)
 
     @property
     def pulls(self) -> int:
         """The number of pulls in it."""
-        return int(_unpack_ints(self.times).sum())
+        return int(unpack_ints(self.times).sum())
 
 
 class Exchange(msgspec.Struct, frozen=True, tag="Exchange"):

@@ -24,8 +24,9 @@ from collabtop.runlog.recorder import RewardRecorder
 from collabtop.runlog.tally import Scorer, Tally
 from collabtop.runlog.totals import spent_in
 from collabtop.runs.budget import Spending, SpendingLimit, worst_case
+from collabtop.runs.observed import Observed, observed_in, observed_of
 from collabtop.runs.partial import partial_outcome
-from collabtop.runs.result import Observed, Result, Reuse, observed_in, observed_of
+from collabtop.runs.result import Result, Reuse
 from collabtop.runs.spec import RunSpec
 from collabtop.teams.logging_team import LoggingTeam
 

@@ -13,9 +13,10 @@ from collabtop.runlog.file import read_log
 from collabtop.runlog.format import Exchange, Header, Record
 from collabtop.runlog.log_state import LogState, lost_in
 from collabtop.runs.checkpoint import leg_of
+from collabtop.runs.observed import observed_in
 from collabtop.runs.partial import partial_outcome
 from collabtop.runs.replay import Replay
-from collabtop.runs.result import Result, observed_in
+from collabtop.runs.result import Result
 from collabtop.runs.resumption import logged_candidates
 
 

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-from rich.console import Console, Group, RenderableType
-from rich.markup import escape
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from collabtop.arms.base import Ints, Reals
 from collabtop.arms.tables import Library
-from collabtop.arms.unit import Unit
 from collabtop.coordination.coordinator import Outcome
 from collabtop.privacy import NoiseScale
-from collabtop.problem import Problem, opposite, squares_of_opposite
-from collabtop.protocol.batches import ArmTotals, Batch
 from collabtop.runlog.format import Header
-from collabtop.runlog.tally import Tally
 from collabtop.runlog.totals import Totals
 from collabtop.runs.budget import Spending
 from collabtop.runs.evidence import Comparisons, Seen, Standing, intervals, shown_ends, standings
+from collabtop.runs.observed import Observed
+from collabtop.runs.printing import EVIDENCE, interval_text, plain_text, printable
 from collabtop.runs.warnings import horizon_warnings
 from collabtop.validation import counted
 
@@ -35,17 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from collabtop.display.result_table import ResultTable
-
-
-class Observed(msgspec.Struct, frozen=True):
-    """Everything the agents saw, on teams that share memory with them; algorithms never use it."""
-
-    pulls: Ints
-    """Pulls of each arm by all agents."""
-    means: Reals
-    """Mean reward of each arm over those pulls, in the user's unit (NaN for an arm never pulled)."""
-    deviations: Reals
-    """Standard deviation of those rewards, in the user's unit; NaN if they were seen only as sums."""
 
 
 class Reuse(msgspec.Struct, frozen=True):
@@ -468,68 +453,3 @@ class Result:
                 EVIDENCE[standing.thin],
             )
         return table
-
-
-EVIDENCE = {True: "thin", False: "", None: "unknown"}
-"""What tables show for `Standing.thin`."""
-
-
-def interval_text(low: float | None, high: float | None, unit: Unit) -> str:
-    """An interval in the user's unit as text.
-
-    >>> interval_text(0.25, 0.5, Unit()), interval_text(0.25, 0.25, Unit()), interval_text(None, None, Unit())
-    ('0.2500 to 0.5000', 'exact', '-')
-    """
-    if low is None or high is None:
-        return "-"
-    return "exact" if low == high else f"{unit.text(low)} to {unit.text(high)}"
-
-
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Characters with which a text could control a terminal or reverse its own direction; not the tab and the newline."""
-
-
-def printable(text: str, *, markup: bool = True) -> str:
-    r"""A text of unknown origin, such as a label, for a terminal: control characters are shown as escapes.
-
-    With `markup`, it is prepared for Rich, which would interpret square brackets.
-
-    >>> print(printable("\x1b[2J red", markup=False))
-    \x1b[2J red
-    """
-    text = _CONTROLS.sub(lambda control: control[0].encode("unicode_escape").decode(), text)
-    return escape(text) if markup else text
-
-
-def plain_text(renderable: RenderableType, *, width: int) -> str:
-    """What Rich shows, as text of this width."""
-    console = Console(width=width, force_terminal=False, color_system=None, highlight=False)
-    with console.capture() as captured:
-        console.print(renderable)
-    return captured.get().rstrip()
-
-
-def observed_of(batches: Sequence[Batch] | None, problem: Problem, unit: Unit) -> Observed | None:
-    """Add up the batches of pulls that the agents made."""
-    if batches is None:
-        return None
-    totals = ArmTotals(problem.n, batches)
-    pulls, sums = totals.pulls, totals.sums
-    squares = np.where(pulls > 0, np.nan, 0.0) if totals.squares is None else totals.squares
-    if problem.mirrored:
-        squares = squares_of_opposite(squares, sums, pulls, bounded=problem.bounded)
-        sums = opposite(sums, pulls, bounded=problem.bounded)
-    return observed_from(pulls, sums, squares, unit)
-
-
-def observed_in(tally: Tally, unit: Unit) -> Observed:
-    """What the agents have seen so far, in the user's unit."""
-    return Observed(tally.pulls.copy(), unit.shown(tally.pooled_means), unit.shown_difference(tally.deviations))
-
-
-def observed_from(pulls: Ints, sums: Reals, squares: Reals, unit: Unit) -> Observed:
-    """What the agents saw, in the user's unit, from sums of internal values and of their squares."""
-    with np.errstate(invalid="ignore"):
-        means = sums / pulls
-        deviations = np.sqrt(np.maximum(squares / pulls - means**2, 0.0))
-    return Observed(pulls, unit.shown(means), unit.shown_difference(deviations))

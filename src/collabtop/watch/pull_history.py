@@ -18,7 +18,7 @@ from collabtop.intervals import Evidence
 from collabtop.runlog.format import Exchange, FailedAttempt, Header, Record, Rewards, Sums, Timestamp
 from collabtop.runlog.tally import Tally
 from collabtop.runs.evidence import Seen, shown_ends
-from collabtop.runs.result import printable
+from collabtop.runs.printing import printable
 from collabtop.stats import Z_95
 from collabtop.watch.intervals import RewardEvidence, reward_intervals
 from collabtop.watch.log_follower import LogFollower

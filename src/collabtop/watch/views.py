@@ -13,8 +13,9 @@ from collabtop.protocol.messages import Reals
 from collabtop.runlog.format import Header
 from collabtop.runlog.log_state import MessageTotals
 from collabtop.runs.evidence import Seen, shown_ends
+from collabtop.runs.printing import printable
 from collabtop.runs.replay import Counts
-from collabtop.runs.result import Result, printable
+from collabtop.runs.result import Result
 from collabtop.runs.warnings import border
 from collabtop.stats import Z_95
 from collabtop.watch.watched_runs import WatchedRun

@@ -15,8 +15,9 @@ from collabtop.runlog.format import Exchange, Extended, Header, Record, Timestam
 from collabtop.runlog.locks import is_in_use
 from collabtop.runlog.log_state import LogState, lost_in
 from collabtop.runs.peeking import logged_result
+from collabtop.runs.printing import printable
 from collabtop.runs.replay import Replay
-from collabtop.runs.result import Result, printable
+from collabtop.runs.result import Result
 from collabtop.watch.baselines import Baseline, Order, baseline_of, order_of
 from collabtop.watch.call_statistics import CallStatistics
 from collabtop.watch.intervals import KnownIntervals, RewardEvidence, SeenIntervals
