@@ -5,17 +5,20 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Optional, TypeVar
 
 import msgspec
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from typing_extensions import TypeAliasType
 
 import collabtop as ct
 from collabtop.errors import ProtocolError
 from collabtop.extending import Agent, AgentExtension, Message, Request, Setup, register_extension
 from collabtop.protocol import wire
 from collabtop.protocol.extension import module_of
+from collabtop.protocol.ledger import cost
 from collabtop.testing import IsolatedTeam, WireTeam, check_algorithm
 from tests.support.pickling_team import PicklingTeam
 from tests.support.voting import CallVote, Majority, Vote
@@ -153,6 +156,51 @@ def test_the_mean_of_an_extension_is_mirrored_for_large_m():
     result = ct.identify(ARMS, 4, agents=2, horizon=500, algorithm=Majority(), seed=1)
     assert sorted(result.top) == [0, 1, 2, 3]
     assert np.isfinite(result.words)
+
+
+# As NumPy defines NDArray from 2.5 on; `type ... = ...` would need Python 3.12.
+Element = TypeVar("Element", bound=np.generic)
+parameters: Any = (Element,)
+Array: Any = TypeAliasType("Array", np.ndarray[tuple[Any, ...], np.dtype[Element]], type_params=parameters)
+Shares: Any = TypeAliasType("Shares", Array[np.float64])
+
+
+class Mixed(Message, frozen=True, tag="aliases.Mixed"):
+    numbers: NDArray[np.int64]
+    flags: Array[np.bool_]
+    counts: Array[np.int64] | None = None
+    shares: Shares | None = None
+    more: Optional[Array[np.float64]] = None  # noqa: UP045  (the old form of the same)
+
+
+class Inherited(Mixed, frozen=True, tag="aliases.Inherited"):
+    times: int = 0
+
+
+@register_extension
+class Aliases(AgentExtension):
+    name = "aliases"
+    messages: ClassVar[Mapping[type[Message], type[Message] | None]] = {Inherited: Mixed}
+
+    def handle(self, message):
+        return Mixed(message.numbers, message.flags)
+
+
+def test_arrays_may_be_declared_by_an_alias():
+    numbers, flags, shares = np.array([1, 2]), np.array([True, False, True]), np.array([0.5])
+    for message in (
+        Mixed(numbers, flags, shares=shares),
+        Inherited(numbers, flags, numbers, shares, shares, times=3),
+    ):
+        decoded = wire.decode(wire.encode(message))
+        assert repr(decoded) == repr(message)
+        assert cost(decoded) == cost(message)
+    assert cost(Mixed(numbers, flags, shares=shares)) == (2 + 3 + 1 + 3, 64 + 3 + 64 + 3)
+    together = [Mixed(numbers, flags), Mixed(numbers[:1], flags)]
+    assert repr(wire.decode_all(wire.encode_all(together))) == repr(together)
+    wrong = msgspec.msgpack.encode({"kind": "aliases.Mixed", "numbers": "many", "flags": []})
+    with pytest.raises(ProtocolError, match="not a message"):
+        wire.decode(wrong)
 
 
 def test_an_extension_whose_messages_cannot_be_counted_is_refused():

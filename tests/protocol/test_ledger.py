@@ -8,7 +8,8 @@ import pytest
 import collabtop as ct
 from collabtop.errors import ProtocolError
 from collabtop.protocol.ledger import Entry, Ledger, Meter, TransportStats, cost
-from collabtop.protocol.messages import Cut, Deal, Held, Means, Message, Reals, Reply, Sample
+from collabtop.protocol.messages import Cut, Deal, Held, Ints, Means, Message, Reals, Reply, Sample
+from collabtop.protocol.packing import Packed
 
 
 def reply(agent, answer, pulls=0, number=1):
@@ -107,6 +108,21 @@ def test_an_optional_number_is_a_word_and_its_presence_a_bit():
     meter = Meter(agents=2, horizon=10)
     meter.count("up", [Perhaps(7), Perhaps(None, 0.5)])
     assert (meter.ledger().words, meter.ledger().bits) == (6, 6 + 32 + 64)
+
+
+class PerhapsArrays(Message, frozen=True, tag="perhaps.PerhapsArrays"):
+    numbers: Ints | None
+    packed: Packed | None = None
+
+
+def test_the_presence_of_an_array_in_an_extensions_message_is_a_word_of_one_bit():
+    assert cost(PerhapsArrays(None)) == (2, 2)
+    assert cost(PerhapsArrays(np.array([], np.int64))) == (2, 2)
+    assert cost(PerhapsArrays(np.array([4, 7]))) == (4, 2 + 64)
+    assert cost(PerhapsArrays(np.array([4, 7]), free=("numbers",))) == (1, 1)
+    meter = Meter(agents=2, horizon=10)
+    meter.count("up", [PerhapsArrays(None), PerhapsArrays(np.array([4]), Packed.of(np.array([1, 0, 1]), 1))])
+    assert (meter.ledger().words, meter.ledger().bits) == (4 + 1 + 3, 4 + 32 + 3)
 
 
 class Note(Message, frozen=True, tag="note.Note"):

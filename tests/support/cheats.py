@@ -133,7 +133,7 @@ class AskBit(Message, frozen=True, tag="bits.AskBit"):
 
 class Bit(Message, frozen=True, tag="bits.Bit"):
     empty: Ints | None
-    """None, or an array without numbers, which costs no word either."""
+    """None, or an array without numbers; which of them is a word of one bit."""
 
 
 @register_extension
@@ -150,7 +150,7 @@ class SendsBits(AgentExtension):
 
 
 class DataUpInAnEmptyField(Cheat):
-    """Pays for no word: an answer is None or empty, and four of them are a reward in eighths."""
+    """Sends no number: an answer is None or empty, and four of them are a reward in eighths."""
 
     name: ClassVar[str] = "bits-up"
     extension: ClassVar[type[AgentExtension] | None] = SendsBits
@@ -166,6 +166,41 @@ class DataUpInAnEmptyField(Cheat):
                 answers = coordinator.ask_all(AskBit(arm, digit, free=("arm", "digit")), Bit)
                 scores[arm] += sum(answer.empty is not None for answer in answers) << digit
         return scores
+
+
+class AskHinted(Message, frozen=True, tag="hints.AskHinted"):
+    hint: Ints | None
+
+
+class Hinted(Message, frozen=True, tag="hints.Hinted"):
+    means: Reals
+
+
+@register_extension
+class TakesHints(AgentExtension):
+    """Agents that could act on a field that is there or not."""
+
+    name: ClassVar[str] = "hints"
+    messages: ClassVar[Mapping[type[Message], type[Message] | None]] = {AskHinted: Hinted}
+
+    def handle(self, message):
+        return Hinted(self.agent.pull(np.arange(self.agent.problem.n), np.array([1])))
+
+
+@dataclass(frozen=True)
+class DataDownInAMissingField(Cheat):
+    """Tells agents which of two arms is better by leaving a field out, and declares that as free unless it pays."""
+
+    pays: bool = False
+    name: ClassVar[str] = "hints-down"
+    extension: ClassVar[type[AgentExtension] | None] = TakesHints
+
+    def scores(self, coordinator, problem):
+        first = pull_all(coordinator)
+        coordinator.begin_round("shared", live=problem.n)
+        hint = np.empty(0, np.int64) if first[0] > first[-1] else None
+        answers = coordinator.ask_all(AskHinted(hint, free=() if self.pays else ("hint",)), Hinted)
+        return first + sum(answer.means for answer in answers)
 
 
 class DataDownInAFreeMessage(Cheat):

@@ -25,7 +25,7 @@ from tests.support import cheats
         (cheats.ReadsRewardsIfItCan, "reads something that was never sent"),
         (cheats.ReadsMeans, "reads something that was never sent"),
         (cheats.DataUpInAFreeField, "an answer pays for every number"),
-        (cheats.DataUpInAnEmptyField, "sends whether empty is None of bits.Bit for nothing"),
+        (cheats.DataDownInAMissingField, "gets hint of hints.AskHinted for nothing"),
         (cheats.DataDownInAFreeMessage, "gets arms of Pull for nothing"),
         (cheats.SerialWorkInOneRound, "its exchanges take .* one after the other"),
     ],
@@ -34,6 +34,26 @@ from tests.support import cheats
 def test_a_cheat_is_found(cheat, message, seed):
     with pytest.raises((AssertionError, ProtocolError), match=message):
         check_algorithm(cheat(), seed=seed)
+
+
+def test_a_field_that_is_there_or_not_is_a_word_of_one_bit():
+    arms = ct.BernoulliArms([0.0, 1.0, 0.0, 0.0])
+    up = ct.identify(arms, 1, agents=3, horizon=40, algorithm=cheats.DataUpInAnEmptyField(), seed=1)
+    assert up.top == [1]
+    assert (up.words, up.bits) == (3 * 4 * 4, 3 * 4 * 4)  # agents, arms and answers about each of them
+    paid, free = (
+        ct.identify(arms, 1, agents=3, horizon=40, algorithm=cheats.DataDownInAMissingField(pays=pays), seed=1)
+        for pays in (True, False)
+    )
+    assert (paid.words - free.words, paid.bits - free.bits) == (3, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "algorithm", [cheats.DataUpInAnEmptyField(), cheats.DataDownInAMissingField(pays=True)], ids=lambda each: each.name
+)
+def test_what_is_paid_for_is_not_reported(algorithm):
+    assert found(algorithm, [0]) == [None]
 
 
 @pytest.mark.parametrize("cheat", [cheats.ReadsRewards, cheats.ReadsMeans, cheats.SerialWorkInOneRound])

@@ -3,8 +3,12 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, TypeVar
+from functools import reduce
+from operator import is_, or_
+from types import UnionType
+from typing import Any, ClassVar, Protocol, TypeVar, Union, get_args, get_origin
 
+import msgspec
 import numpy as np
 
 from collabtop.errors import InputError, ProtocolError
@@ -124,6 +128,7 @@ def register_extension(extension: _Extension) -> _Extension:
                 argument="messages",
             )
     for kind in {*extension.messages, *answers}:
+        resolve_aliases(kind)
         try:
             check_fields(kind)
         except ProtocolError as error:
@@ -132,6 +137,27 @@ def register_extension(extension: _Extension) -> _Extension:
         raise InputError(f"two messages of {extension.__name__} have the same tag", argument="messages")
     _extensions[name] = extension
     return extension
+
+
+def resolve_aliases(kind: type[Message]) -> None:
+    """Replace aliases in the fields of a message class by the types that they stand for.
+
+    From NumPy 2.5 on, `NDArray[...]` is an alias of its own kind, which hides that it is an array from msgspec.
+    """
+    types = {field.name: (field.type, _without_alias(field.type)) for field in msgspec.structs.fields(kind)}
+    resolved = {name: plain for name, (given, plain) in types.items() if plain is not given}
+    if resolved:  # msgspec reads them when a message is decoded first
+        kind.__annotations__ = {**vars(kind).get("__annotations__", {}), **resolved}
+
+
+def _without_alias(type_: Any) -> Any:
+    origin = get_origin(type_)
+    if origin in (Union, UnionType):
+        parts = [_without_alias(part) for part in get_args(type_)]
+        return type_ if all(map(is_, parts, get_args(type_))) else reduce(or_, parts)
+    if hasattr(origin, "__value__"):
+        return _without_alias(origin.__value__[get_args(type_)])
+    return _without_alias(type_.__value__) if hasattr(type_, "__value__") else type_
 
 
 def registered_extensions() -> dict[str, type[AgentExtension]]:

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from collabtop.errors import ProtocolError
-from collabtop.protocol.messages import Message, Reply, kind_of
+from collabtop.protocol.messages import Message, Reply, is_extension_kind, kind_of
 from collabtop.protocol.packing import Packed
 
 Direction = Literal["down", "up"]
@@ -29,7 +29,8 @@ def cost(message: Message) -> tuple[int, int]:
     """Words and bits of a message's payload: one word per number; 32 bits per integer, 64 per real, 1 per flag.
 
     If the kind of the message was chosen from several, the choice is one more word, of as many bits as tell the kinds
-    apart. A number that may be missing is one word, and one more bit tells whether it is there.
+    apart. A number that may be missing is one word, and one more bit tells whether it is there. In a message of an
+    extension, whether an array is there is one word of one bit.
 
     >>> import numpy as np
     >>> from collabtop.protocol.messages import Border, Pull
@@ -80,7 +81,7 @@ def _fixed_cost(
     check_fields(kind)
     scalars = [_BITS[type_] for type_ in counted.values() if type_ in _BITS]
     optional = [(name, size) for name, type_ in counted.items() if (size := _optional_bits(type_)) is not None]
-    scalars += [1] * len(optional)  # whether the number is there
+    scalars += [1 for type_ in counted.values() if presence_is_paid(kind, type_)]
     if chosen_from:
         scalars.append(_choice_bits(kind, chosen_from))
     arrays = tuple(name for name, type_ in counted.items() if _is_array(type_))
@@ -113,6 +114,14 @@ def _optional_bits(type_: Any) -> int | None:
 
 def _is_array(type_: Any) -> bool:
     return all(part is Packed or get_origin(part) is np.ndarray for part in _parts(type_))
+
+
+def presence_is_paid(kind: type[Message], type_: Any) -> bool:
+    """Whether a field of this type may be missing, and a bit is paid for whether it is.
+
+    In messages of the package, whether an array is there follows from what agents know; `check_algorithm` checks that.
+    """
+    return NoneType in get_args(type_) and (_optional_bits(type_) is not None or is_extension_kind(kind))
 
 
 def _choice_bits(kind: type[Message], chosen_from: tuple[str, ...]) -> int:

@@ -35,7 +35,7 @@ import numpy as np
 
 from collabtop.protocol.packing import Packed
 
-# As NDArray[...] was defined before NumPy 2.5, where it is an alias that does not show its class.
+# As NDArray[...] was defined before NumPy 2.5, where it is an alias that msgspec does not understand.
 Ints = np.ndarray[tuple[Any, ...], np.dtype[np.int64]]
 Reals = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]
 Flags = np.ndarray[tuple[Any, ...], np.dtype[np.bool_]]
@@ -67,6 +67,15 @@ def kind_of(message: type[Message]) -> str:
     'Deal'
     """
     return str(message.__struct_config__.tag)
+
+
+def is_extension_kind(message: type[Message]) -> bool:
+    """Whether a message class belongs to an extension, whose kinds are the extension's name, a point and a word.
+
+    >>> is_extension_kind(Deal)
+    False
+    """
+    return "." in kind_of(message)
 
 
 def kinds_of(*messages: type[Message]) -> tuple[str, ...]:

@@ -1,13 +1,14 @@
 """Finds what an algorithm sends for nothing, and work that is declared as parallel but is not.
 
 An agent knows the problem, the algorithm and its options, when it is asked, and what it was sent and has sent before.
-Whatever a message leaves unpaid has to follow from that: the fields in `free`, whether an optional field is None, and
-the kind, unless the message declares with `chosen_from` that it was chosen. So the algorithm is run on many data sets
-with many seeds, and all runs in which an agent has seen the same so far have to continue with the same unpaid part.
+Whatever a message leaves unpaid has to follow from that: the fields in `free`, whether an optional array is None (in an
+extension's message that is paid for), and the kind, unless the message declares with `chosen_from` that it was chosen.
+So the algorithm is run on many data sets with many seeds, and all runs in which an agent has seen the same so far have
+to continue with the same unpaid part.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import msgspec
 import numpy as np
@@ -18,6 +19,7 @@ from collabtop.arms.base import Ints, Reals
 from collabtop.errors import SettingError
 from collabtop.events import Event, Exchanged, RoundBegan
 from collabtop.problem import Problem
+from collabtop.protocol.ledger import presence_is_paid
 from collabtop.protocol.messages import Message, kind_of
 from collabtop.protocol.packing import Packed
 from collabtop.runs.identification import identify
@@ -105,9 +107,11 @@ def split(message: Message) -> tuple[dict[str, Any], dict[str, Any]]:
         if field.name in message.free:
             unpaid[field.name] = value
         elif field.name not in _META:
-            if type(None) in getattr(field.type, "__args__", ()):
-                unpaid[f"whether {field.name} is None"] = value is None
-            paid[field.name] = () if value is None else value  # neither None nor an empty array costs a word
+            if not presence_is_paid(type(message), field.type):
+                if type(None) in get_args(field.type):
+                    unpaid[f"whether {field.name} is None"] = value is None
+                value = () if value is None else value  # neither None nor an empty array costs a word
+            paid[field.name] = value
     return paid, unpaid
 
 
