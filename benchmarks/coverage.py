@@ -1,13 +1,13 @@
 """How often intervals miss their means, and how often runs with a confidence settle a candidate wrongly.
 
-    python benchmarks/coverage.py [--runs 5000]
+    python benchmarks/coverage.py [--runs 5000] [--whole 500] [--only NAME]
 
 The first table is batched: the rounds of a run with a confidence of .9 on four candidates, without its messages. A run
 counts if in some round one of the four intervals misses (of paired candidates, if two are in the wrong order), which
 bounds the error of the run. The second has whole runs to a horizon, in which 95% intervals may miss in 5% of cases, and
 at a confidence of .9 with a limit, in which 10% may be wrong. The third has the pulls of runs at confidence .95 if
-rewards have a standard deviation of .02, and those that intervals for 0/1 rewards would take. Takes about an hour of
-one core; --runs 500 takes six minutes.
+rewards have a standard deviation of .02, and those that intervals for 0/1 rewards would take. Takes about 8 minutes of
+one core. `--only` makes the whole runs with rewards of one name, and nothing else.
 """
 
 from __future__ import annotations
@@ -197,22 +197,33 @@ def pulls_needed(gap: float, *, squares: bool, seeds: int = 5) -> float:
         setattr(Scoreboard, "bounds", bounds)  # noqa: B010
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=5_000)
-    runs = parser.parse_args().runs
-    console, rng = Console(width=100), np.random.default_rng(1)
+def batched_table(runs: int, rng: np.random.Generator) -> Table:
+    """How often some interval is wrong at some time."""
     table = Table("rewards", "wrong at some time", title=f"{runs:,} runs at confidence .9: at most 10% are allowed")
     for name, (draw, means) in BATCHED.items():
         table.add_row(name, f"{intervals_missed(draw, means, runs, rng):.2%}")
     for size, rho in ((50, 0.8), (500, 0.8), (500, 0.0)):
         table.add_row(f"{size} examples, rho {rho:g}", f"{pairs_misordered(size, rho, runs):.2%}")
-    console.print(table)
-    title = f"{runs:,} whole runs each: at most 5% and 10% are allowed"
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=5_000)
+    parser.add_argument("--whole", type=int, default=500)
+    parser.add_argument("--only", choices=SETTINGS, metavar="NAME")
+    chosen = parser.parse_args()
+    console, rng = Console(width=100), np.random.default_rng(1)
+    if chosen.only is None:
+        console.print(batched_table(chosen.runs, rng))
+    title = f"{chosen.whole:,} whole runs each: at most 5% and 10% are allowed"
     table = Table("rewards", "intervals that miss", "runs that are wrong", title=title)
-    for name, make in SETTINGS.items():
-        table.add_row(name, f"{missed(make, runs):.2%}", f"{wrong(make, runs):.2%}")
+    for name in SETTINGS if chosen.only is None else [chosen.only]:
+        make = SETTINGS[name]
+        table.add_row(name, f"{missed(make, chosen.whole):.2%}", f"{wrong(make, chosen.whole):.2%}")
     console.print(table)
+    if chosen.only is not None:
+        return
     table = Table("gap", "pulls", "with 0/1 intervals", "ratio", title="Standard deviation .02, confidence .95")
     for gap in (0.02, 0.05, 0.1):
         ours, theirs = pulls_needed(gap, squares=True), pulls_needed(gap, squares=False)
