@@ -98,7 +98,8 @@ def test_c1_is_undecided_where_a_sweep_is_missing(evidence):
         ({"kzz": 20_000, "printed": 60_000, "full": 26_000}, "supported"),
         ({"kzz": 20_000, "printed": 60_000, "full": 50_000}, "contradicted"),
         ({"kzz": 20_000, "printed": 26_000, "full": 50_000}, "supported"),
-        ({"kzz": 20_000, "printed": 60_000, "full": 23_200}, "undecided"),  # 1.16, which 25% would allow
+        ({"kzz": 20_000, "printed": 60_000, "full": 23_200}, "contradicted"),  # 1.16, which 25% would allow
+        ({"kzz": 20_000, "printed": 60_000, "full": 24_600}, "undecided"),
     ],
 )
 def test_c2_is_decided_by_runs_near_the_horizons(evidence, horizons, verdict):

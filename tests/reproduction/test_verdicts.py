@@ -138,14 +138,15 @@ def falling(power):
     return lambda rng, runs: Claim("C1", fall(points(np.minimum(chances, 0.95), rng, runs)), most=25)
 
 
-def apart(ratio):
+def apart(ratio, times=1):
     def claim(rng, runs):
+        many = times * runs
         fits = [
-            fit_crossing(hs, rng.binomial(runs, 0.01 ** (np.array(hs) / at)).tolist(), [runs] * 4)
+            fit_crossing(hs, rng.binomial(many, 0.01 ** (np.array(hs) / at)).tolist(), [many] * 4)
             for at in (20_000 * ratio, 20_000)
             for hs in [[round(at * x) for x in (0.5, 0.7, 1, 1.4)]]
         ]
-        return Claim("C2", horizon_ratio(*fits), 1.3 / 1.1, 1.3 * 1.1)
+        return Claim("C2", horizon_ratio(*fits), 1.25, 1.35)
 
     return claim
 
@@ -183,7 +184,7 @@ def bounded(chance):
 CASES = {
     "C1, exponential": (falling(math.inf), True),
     "C1, like 1/T": (falling(1.0), False),
-    "C2, 1.3": (apart(1.3), True),
+    "C2, 1.3": (apart(1.3, times=20), True),
     "C2, 2.5": (apart(2.5), False),
     "C7, a fifth": (below(0.2), True),
     "C7, nine tenths": (below(0.9), False),

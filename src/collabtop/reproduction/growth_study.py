@@ -23,7 +23,7 @@ from collabtop.studies.table import StudyTable, write_whole
 _POWERS, _DEEP_POWERS = (10, 12, 14, 16), (12, 14, 16, 18, 20)
 _AGENT_COUNTS = (2, 10, 50)
 _LOCAL_AGENT_COUNTS = (10, 20, 30, 40, 50)
-_IID_RUNS, _LOCAL_RUNS = 12, 40
+_IID_RUNS, _LOCAL_RUNS = 6, 40
 # Multiples of the smallest horizon: with few pulls per arm most arms tie, with many pulls hardly any do.
 HORIZON_FACTORS = (4, 4_096)
 

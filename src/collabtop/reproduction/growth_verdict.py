@@ -2,8 +2,8 @@
 
 A cost is O(f) if cost / f stays below a constant for all n, K and m. No finite number of runs can refute this, but runs
 can show how cost / f grows at the largest sizes: not at all, or by another logarithm or more. A ratio that approaches a
-constant has stopped growing there; any other ratio is still growing. Therefore log(cost / f) is fitted, for n from 2^10
-and K from 10 on, as
+constant has stopped growing there; any other ratio is still growing. Therefore, where n >= 2^10, K >= 10 and
+n >= 4 K log2 n (with fewer arms per agent there is no local phase), log(cost / f) is fitted as
 
     constant of the horizon + a log log2(n) + b log log2(1 + K) + c log log2(1 + m)
 
@@ -25,8 +25,8 @@ from collabtop.reproduction.verdicts import Claim, Draft, Estimate, share
 
 _HALF = 0.5
 _UNBALANCED = 0.05
-_LARGE_N, _LARGE_K = 2**10, 10
-"""Sizes from which on the growth of a cost is measured: below them, terms of lower order count."""
+_LARGE_N, _LARGE_K, _LARGE_HANDS = 2**10, 10, 4
+"""Sizes from which on the growth of a cost is measured: n, K, and n / (K log2 n). Below, terms of lower order count."""
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -85,8 +85,9 @@ def t2(evidence: Evidence) -> Draft:
         "CollabTopIID sends O(K log^2 n + m) words and CollabTopNIID O(K n log n); CollabSearch, LocalElim and "
         "GlobalElim cost O(K log n) words each; the partition stays balanced while n_r >= 100 K log n",
         tuple(claims),
-        f"The cost is divided by the formula, for n >= {_LARGE_N:,} and K >= {_LARGE_K}. The exponent of this ratio "
-        "along an axis is 0 if the ratio does not grow, and 1 if it grows by another logarithm of n, K or m. The "
+        f"The cost is divided by the formula, where n >= {_LARGE_N:,}, K >= {_LARGE_K}, n >= {_LARGE_HANDS} K log2 n "
+        "(with fewer arms there is no local phase). The exponent of this ratio along an axis is 0 if the ratio does "
+        "not grow, and 1 if it grows by another logarithm of n, K or m. The "
         "tolerance is an exponent of at most 1/2, along n alone and along n together with K or m (these are at most n, "
         "so they cannot grow without it). The cost of a step is its mean over the rounds of all runs with the same n, "
         "K, m and T; the notes have its most expensive round. Words are those in the ledger, in both directions. The "
@@ -133,7 +134,7 @@ def _estimate(exponent: Exponent | None) -> Estimate | None:
 
 def growth_exponents(costs: Sequence[Cost]) -> list[Exponent]:
     """How cost / formula grows along n, and along n with K or m; empty if the costs do not determine it."""
-    large = [cost for cost in costs if cost.n >= _LARGE_N and cost.agents >= _LARGE_K]
+    large = [cost for cost in costs if _is_large(cost)]
     if not large:
         return []
     levels = {axis: [level(getattr(cost, field)) for cost in large] for axis, (field, level) in _AXES.items()}
@@ -156,6 +157,11 @@ def growth_exponents(costs: Sequence[Cost]) -> list[Exponent]:
         deviation = math.sqrt(max(0.0, float(weights @ covariance @ weights)))
         exponents.append(Exponent(name, float(weights @ best), deviation, freedom))
     return exponents
+
+
+def _is_large(cost: Cost) -> bool:
+    hands = cost.n / (cost.agents * math.log2(cost.n))
+    return cost.n >= _LARGE_N and cost.agents >= _LARGE_K and hands >= _LARGE_HANDS
 
 
 def _horizon_ranks(costs: Sequence[Cost]) -> list[int]:

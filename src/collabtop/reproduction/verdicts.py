@@ -30,8 +30,8 @@ Verdict = Literal["supported", "not contradicted", "contradicted", "undecided"]
 
 ABOUT = 1.25
 """A ratio agrees with a number that the paper calls "about" so much if they differ by at most this factor."""
-EXACT = 1.1
-"""The same for a number that the paper states without "about"."""
+EQUAL = 1.1
+"""Two numbers that the paper calls the same may differ by at most this factor."""
 _ERROR = 0.05
 """The probability with which some verdict of a report may be wrong."""
 RULE = (
@@ -158,8 +158,8 @@ def judge(claim: Claim, z: float, decisive_z: float | None = None, *, any_claim:
     with `any_claim` when it is supported.
 
     >>> ratio = factor(1.16, log_deviation=0.03)
-    >>> judge(Claim("ratio of horizons", ratio, 1.3 / EXACT, 1.3 * EXACT), z=1.96).text
-    'ratio of horizons: 1.16 (1.09 to 1.23), tolerance 1.18 to 1.43: undecided'
+    >>> judge(Claim("ratio of horizons", ratio, 1.25, 1.35), z=1.96).text
+    'ratio of horizons: 1.16 (1.09 to 1.23), tolerance 1.25 to 1.35: contradicted'
     """
     estimate = claim.estimate
     if estimate is None:
