@@ -33,7 +33,7 @@ class CheckedTeam(ct.LocalTeam):
         replies = super().deliver(requests)
         for request, reply in zip(requests, replies, strict=True):
             self.states[request.agent].check_reply(request, reply)
-            assert self.states[request.agent].total_pulls == self._members[request.agent]._draws.pulls_made
+            assert self.states[request.agent].total_pulls == self._members[request.agent].draws.pulls_made
         return replies
 
 

@@ -55,6 +55,7 @@ def seal_requests(requests: list[Request], epochs: Sequence[int] | Mapping[int, 
     (3, Request(agent=0, number=1, messages=(PullHand(times=5),)))
     """
     encoded: dict[int, bytes] = {}
+    lists: dict[tuple[int, ...], tuple[bytes, ...]] = {}  # by the ids of their messages
 
     def as_bytes(message: Message) -> bytes:
         data = encoded.get(id(message))
@@ -62,10 +63,14 @@ def seal_requests(requests: list[Request], epochs: Sequence[int] | Mapping[int, 
             data = encoded[id(message)] = wire.encode(message)
         return data
 
-    return [
-        SealedRequest(epochs[request.agent], request.agent, request.number, tuple(map(as_bytes, request.messages)))
-        for request in requests
-    ]
+    def sealed(request: Request) -> SealedRequest:
+        ids = tuple(map(id, request.messages))
+        messages = lists.get(ids)
+        if messages is None:
+            messages = lists[ids] = tuple(map(as_bytes, request.messages))
+        return SealedRequest(epochs[request.agent], request.agent, request.number, messages)
+
+    return list(map(sealed, requests))
 
 
 def seal_reply(reply: Reply, epoch: int) -> SealedReply:
@@ -132,11 +137,7 @@ def seal_replies(replies: Sequence[tuple[int, Reply]]) -> SealedReplies:
 
 def digest_of(reply: Reply) -> bytes:
     """A hash of a reply: equal if and only if the replies are."""
-    parts = [f"{reply.agent} {reply.number} {reply.pulls} {type(reply.answer).__name__}".encode()]
-    for value in msgspec.structs.astuple(reply.answer):
-        parts.append(value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode())
-        parts.append(b"%d" % len(parts[-1]))  # so that it matters where a value ends
-    return hashlib.blake2b(b" ".join(parts), digest_size=16).digest()
+    return hashlib.blake2b(_reply_encoder.encode(reply), digest_size=16).digest()
 
 
 class _SharedRequests(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -188,3 +189,4 @@ def open_shared(data: bytes) -> list[tuple[int, Request]]:
 
 
 _encoder = msgspec.msgpack.Encoder()
+_reply_encoder = msgspec.msgpack.Encoder(enc_hook=np.ndarray.tobytes)

@@ -121,12 +121,47 @@ async def read_frame(context: Any, joiner: Joiner, transport: TransportStats) ->
             return read_from_site(whole)
 
 
-class Pending:
-    """A request without an answer yet."""
+class Replies:
+    """The replies of one exchange that are still missing: one future for all of them, since each costs CPU time."""
 
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self.reply: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
+    def __init__(self, count: int) -> None:
+        self._missing = count
+        self.complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when no reply is missing, or one of them failed."""
+        if not count:
+            self.complete.set_result(None)
+
+    def add(self) -> None:
+        """Note that a reply has arrived, or is not waited for any more."""
+        self._missing -= 1
+        if not self._missing and not self.complete.done():
+            self.complete.set_result(None)
+
+    def fail(self, error: Exception) -> None:
+        """Note that a reply will not arrive, for this reason; only the first reason is kept."""
+        if not self.complete.done():
+            self.complete.set_exception(error)
+
+
+class Pending:
+    """A request, and its reply when it has arrived."""
+
+    def __init__(self, request: Request, replies: Replies) -> None:
+        self.request, self._replies = request, replies
+        self.is_done = False
+        """Whether no reply is waited for any more."""
+        self.reply: Reply | None = None
+        """The checked reply; None if there is none yet, or the site is lost."""
         self.sent = False
         self.waited = 0.0
         """Seconds that the connected site has taken so far."""
+
+    def settle(self, reply: Reply | None) -> None:
+        """Accept the reply, or stop waiting for one."""
+        self.is_done, self.reply = True, reply
+        self._replies.add()
+
+    def fail(self, error: Exception) -> None:
+        """Let the exchange fail."""
+        self.is_done = True
+        self._replies.fail(error)

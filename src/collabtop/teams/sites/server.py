@@ -17,7 +17,7 @@ from collabtop.protocol.ledger import TransportStats
 from collabtop.protocol.messages import Reply, Request
 from collabtop.teams.remote.envelope import seal_requests
 from collabtop.teams.sites import frames, tls
-from collabtop.teams.sites.connections import Pending, RunOffer, Session, SiteSlot, SiteTimeouts, read_frame
+from collabtop.teams.sites.connections import Pending, Replies, RunOffer, Session, SiteSlot, SiteTimeouts, read_frame
 from collabtop.teams.sites.handshake import Handshake, Rejected, why_declined
 from collabtop.teams.sites.port import MOST_CALLS, Port
 from collabtop.teams.sites.revocation import RevocationList
@@ -77,28 +77,28 @@ class SiteServer:
         """Send requests and return their checked replies; lost sites are left out if the run tolerates loss."""
         if not self._complete:
             await self._wait_for_all()
-        self._pending = {request.agent: Pending(request) for request in requests}
+        missing = Replies(len(requests))
+        self._pending = {request.agent: Pending(request, missing) for request in requests}
         numbers = [request.number for request in requests]
         self._handshake.latest_request = max([self._handshake.latest_request, *numbers])
         self._checked_at = time.monotonic()
         try:
             self._send_pending(self._slots)
-            waiting = {pending.reply for pending in self._pending.values()}
-            while waiting:
-                done, waiting = await asyncio.wait(waiting, timeout=_TICK, return_when=asyncio.FIRST_EXCEPTION)
-                for reply in done:
-                    reply.result()
+            while not missing.complete.done():
+                await asyncio.wait([missing.complete], timeout=_TICK)
+                if missing.complete.done():
+                    missing.complete.result()
                 self._check_halted()
                 self._check_timeouts()
                 await self._check_revocations()
+            missing.complete.result()
             if all(slot.lost for slot in self._slots):  # raised here: the algorithm does not know the reasons
                 raise SiteError(f"no site is left: {'; '.join(str(slot.failure) for slot in self._slots)}")
-            replies = [self._pending[request.agent].reply.result() for request in requests]
+            replies = [self._pending[request.agent].reply for request in requests]
             return [reply for reply in replies if reply is not None]
         finally:
-            for pending in self._pending.values():
-                if not pending.reply.cancel() and not pending.reply.cancelled():
-                    pending.reply.exception()  # only one error is raised; asyncio logs others that are not retrieved
+            if not missing.complete.cancel() and not missing.complete.cancelled():
+                missing.complete.exception()  # asyncio logs errors that are not retrieved
             self._pending = {}
 
     def stop_reporting(self) -> None:
@@ -158,7 +158,7 @@ class SiteServer:
         grace, answer_within = self._timeouts.grace, self._timeouts.answer_within
         for pending in self._pending.values():
             slot = self._by_agent[pending.request.agent]
-            if pending.reply.done():
+            if pending.is_done:
                 continue
             if slot.session is not None:
                 pending.waited += passed
@@ -169,7 +169,7 @@ class SiteServer:
             elif slot.session is None and now - slot.disconnected_at > grace:
                 gone = f"site {slot.name} has been disconnected for {grace:g} s"
                 self._lose(slot, SiteError(f"{gone}: start the run again when it is back to continue from the log"))
-        unanswered = [agent for agent, pending in self._pending.items() if not pending.reply.done()]
+        unanswered = [agent for agent, pending in self._pending.items() if not pending.is_done]
         if any(self._by_agent[agent].session is None for agent in unanswered):
             self._transport.absent += passed
 
@@ -177,9 +177,7 @@ class SiteServer:
         """Send the requests without a reply to the connected ones of these sites."""
         sessions = {agent: slot.session for slot in slots if slot.session is not None for agent in slot.agents}
         unanswered = [
-            pending
-            for agent in sessions
-            if (pending := self._pending.get(agent)) is not None and not pending.reply.done()
+            pending for agent in sessions if (pending := self._pending.get(agent)) is not None and not pending.is_done
         ]
         for pending in unanswered:
             if pending.sent:
@@ -309,7 +307,7 @@ class SiteServer:
         if sealed.epoch != session.life:
             raise ProtocolError("an answer from a different journal")
         pending = self._pending.get(sealed.agent)
-        if pending is None or pending.reply.done() or sealed.number < pending.request.number:
+        if pending is None or pending.is_done or sealed.number < pending.request.number:
             if sealed.number > self._handshake.latest_request:
                 raise ProtocolError("an answer to a request that was not made")
             # A repeated answer, or one that is not needed now: the run has just failed, or this coordinator was
@@ -320,19 +318,19 @@ class SiteServer:
         except ProtocolError:  # its text may quote the peer
             raise ProtocolError("an answer that is not a valid message") from None
         self._states[sealed.agent].check_reply(pending.request, reply)
-        pending.reply.set_result(reply)
+        pending.settle(reply)
 
     def _handle_failed_pull(self, slot: SiteSlot, frame: frames.Failed) -> None:
         pending = self._pending.get(frame.agent)
         if frame.agent not in slot.agents or frame.arm >= self._offer.setup.problem.n:
             raise ProtocolError("a failed pull of an unknown agent or arm")
-        if pending is not None and pending.request.number == frame.number and not pending.reply.done():
+        if pending is not None and pending.request.number == frame.number and not pending.is_done:
             label = self._offer.label(frame.arm)
             error = PullError(
                 f"a pull of candidate {label!r} failed at site {slot.name}; the reason is reported there", label
             )
             if not self._timeouts.tolerates_loss:  # the site stays in the run: its function can be fixed
-                pending.reply.set_exception(error)
+                pending.fail(error)
                 return
             self._lose(slot, error)
             raise Rejected("lost")
@@ -342,12 +340,12 @@ class SiteServer:
         slot.failure = error
         for agent in slot.agents:
             pending = self._pending.get(agent)
-            if pending is not None and not pending.reply.done():
+            if pending is not None and not pending.is_done:
                 if self._timeouts.tolerates_loss:
                     slot.lost = True
-                    pending.reply.set_result(None)
+                    pending.settle(None)
                 else:
-                    pending.reply.set_exception(error)
+                    pending.fail(error)
         if slot.lost:
             log.warning("%s: lost, the run continues without", slot)
             self._report(slot, "lost")

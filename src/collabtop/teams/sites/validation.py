@@ -17,12 +17,11 @@ from collabtop.protocol import hashing, sampling, shuffling
 from collabtop.protocol import messages as msg
 from collabtop.protocol.extension import extension_of
 from collabtop.protocol.messages import Ints, Message, Reals, Reply, Request, kind_of
+from collabtop.teams.sites.pull_counts import FEW, distinct, need, pull_counts, within
 from collabtop.teams.sites.sorted_values import SortedValues
 
 _MOST_COEFFICIENTS = 1_000
 _MOST_STAGES = 100_000
-_FEW = 64  # NumPy's per-call overhead exceeds the cost of so many comparisons in Python
-_LAST_PULL = 1 << 53
 _ROUNDING = 1e-9
 _NO_ARMS = np.empty(0, np.int64)
 
@@ -75,17 +74,17 @@ class PublicState:
 
     def check_request(self, request: Request) -> None:
         """Raise `ProtocolError` if no coordinator would send this request now."""
-        _need(request.agent == self.agent, "a request for a different agent")
-        _need(request.number > self.last_request, "a request that was answered before")
-        _need(0 < len(request.messages) <= 16, "a request with no messages or too many")
+        need(request.agent == self.agent, "a request for a different agent")
+        need(request.number > self.last_request, "a request that was answered before")
+        need(0 < len(request.messages) <= 16, "a request with no messages or too many")
         *instructions, question = request.messages
-        _need(_answer_kind(type(question)) is not None, "a request without a question")
+        need(_answer_kind(type(question)) is not None, "a request without a question")
         # Only its answer tells how many arms a cut accepted, and every hand is checked against that number.
-        _need(not any(isinstance(message, msg.Cut) for message in instructions), "a cut without an answer")
+        need(not any(isinstance(message, msg.Cut) for message in instructions), "a cut without an answer")
         trial = self._copy()
         for message in request.messages:
             trial._add_request(message)
-        _need(trial.total_pulls <= self._problem.horizon, "pulls beyond the horizon")
+        need(trial.total_pulls <= self._problem.horizon, "pulls beyond the horizon")
 
     def _add_request(self, message: Message) -> None:
         """Check a message to the agent, and update the state by it."""
@@ -104,51 +103,51 @@ class PublicState:
 
     def _deal(self, message: msg.Deal) -> None:
         coefficients = message.coefficients
-        _need(0 < len(coefficients) <= _MOST_COEFFICIENTS, "a hash with no coefficients or too many")
-        _need(_within(coefficients, 0, hashing.PRIME - 1), "a coefficient outside the field")
+        need(0 < len(coefficients) <= _MOST_COEFFICIENTS, "a hash with no coefficients or too many")
+        need(within(coefficients, 0, hashing.PRIME - 1), "a coefficient outside the field")
         p = self._problem
         self._hand = hashing.hand(coefficients, p.n, p.agents, self.agent)
         self._held, self._pulls, self._accepted = len(self._hand), 0, 0
         self._sorted = "none"
 
     def _pull_hand(self, message: msg.PullHand) -> None:
-        _need(message.times >= 0, "a negative number of pulls")
+        need(message.times >= 0, "a negative number of pulls")
         self.total_pulls += message.times * self._held
         self._pulls += message.times
-        _need(self._pulls > 0, "means of arms that were never pulled")
+        need(self._pulls > 0, "means of arms that were never pulled")
         self._sorted, self._bounds = "means", None
 
     def _sample(self, message: msg.Sample) -> None:
         self._need_values()
-        _need(0 < message.rank < message.total, "a rank out of range")
+        need(0 < message.rank < message.total, "a rank out of range")
 
     def _narrow(self, message: msg.Narrow) -> None:
         self._need_values()
         for position in (message.low_place, message.high_place):
-            _need(msg.TIES_AFTER <= position <= self._held, "a position out of range")
+            need(msg.TIES_AFTER <= position <= self._held, "a position out of range")
 
     def _need_values(self) -> None:
-        _need(self._sorted != "none", "values of arms that were not pulled since the last deal or cut")
+        need(self._sorted != "none", "values of arms that were not pulled since the last deal or cut")
 
     def _border(self, message: msg.Border) -> None:
-        _need(self._sorted == "means", "a border of arms that were not pulled since the last border")
-        _need(math.isfinite(message.upper) and math.isfinite(message.lower), "a border that is not finite")
-        _need(0 <= message.top <= self._held, "a count out of range")
+        need(self._sorted == "means", "a border of arms that were not pulled since the last border")
+        need(math.isfinite(message.upper) and math.isfinite(message.lower), "a border that is not finite")
+        need(0 <= message.top <= self._held, "a count out of range")
         self._sorted, self._bounds, self._top = "gaps", None, message.top
 
     def _cut(self, message: msg.Cut) -> None:
-        _need(self._sorted == "gaps", "a cut without a border")
-        _need(0 <= message.keep <= self._held, "a count out of range")
+        need(self._sorted == "gaps", "a cut without a border")
+        need(0 <= message.keep <= self._held, "a count out of range")
         self._held, self._sorted = message.keep, "none"
 
     def _hand_over(self, message: msg.HandOver) -> None:
-        _need(self._pulls > 0, "means of arms that were never pulled")
+        need(self._pulls > 0, "means of arms that were never pulled")
 
     def _prune(self, message: msg.Prune) -> None:
         sizes, pulls = message.sizes, message.pulls
-        _need(0 < len(sizes) == len(pulls) <= _MOST_STAGES, "no stages, too many, or of different lengths")
-        _need(message.seed >= 0 and _within(sizes, 0, self._problem.n), "a size or seed out of range")
-        _need(int(pulls[0]) >= 1 and bool((np.diff(pulls) >= 0).all()), "pulls in decreasing order")
+        need(0 < len(sizes) == len(pulls) <= _MOST_STAGES, "no stages, too many, or of different lengths")
+        need(message.seed >= 0 and within(sizes, 0, self._problem.n), "a size or seed out of range")
+        need(int(pulls[0]) >= 1 and bool((np.diff(pulls) >= 0).all()), "pulls in decreasing order")
         hand = shuffling.hand(message.seed, self._problem.n, self._problem.agents, self.agent)
         held, before = len(hand), 0
         for size, total in zip(sizes.tolist(), pulls.tolist(), strict=True):
@@ -157,20 +156,10 @@ class PublicState:
         self._pruned_hand = hand, held
 
     def _pull(self, message: msg.Pull) -> None:
-        arms, times = message.arms, message.times
-        count = self._problem.n if arms is None else len(arms)
-        _need(len(times) in (1, count), "not one number of pulls per arm")
-        _need(_within(times, 0, self._problem.horizon), "a number of pulls out of range")
-        if arms is not None:
-            _need(_within(arms, 0, self._problem.n - 1) and _distinct(arms), "unknown or repeated arms")
-        if message.starts is not None:
-            _need(len(message.starts) in (1, count), "not one first pull per arm")
-            _need(_within(message.starts, 0, _LAST_PULL), "a number of a pull out of range")
-        total = sum(times.tolist()) if len(times) < _FEW else int(times.sum())
-        self.total_pulls += total * count if len(times) == 1 else total
+        self.total_pulls += pull_counts(message, self._problem).pulls
 
     def _open_arms(self, message: msg.OpenArms) -> None:
-        _need(0 <= message.count <= self._problem.n and message.times >= 0, "a count out of range")
+        need(0 <= message.count <= self._problem.n and message.times >= 0, "a count out of range")
 
     def _send_squares(self, message: msg.SendSquares) -> None:
         self._sends_squares = True
@@ -178,23 +167,23 @@ class PublicState:
     def _check_squares(self, means: Reals, squares: Reals | None) -> None:
         """Mean squares come with means after `SendSquares`, and are possible for these means."""
         if not self._sends_squares:
-            _need(squares is None, "squares that were not requested")
+            need(squares is None, "squares that were not requested")
             return
-        _need(squares is not None and len(squares) == len(means), "a different number of squares than of means")
+        need(squares is not None and len(squares) == len(means), "a different number of squares than of means")
         assert squares is not None
         least, most = (0.0, 0.25) if self._problem.paired else (means**2, means)
         possible = (squares >= least - _ROUNDING) & (squares <= most + _ROUNDING)
-        _need(bool((possible & (squares >= 0) & (squares <= 1)).all()), "squares out of range")
+        need(bool((possible & (squares >= 0) & (squares <= 1)).all()), "squares out of range")
 
     def _time_used(self, message: msg.TimeUsed) -> None:
-        _need(0 <= message.time <= self._problem.horizon, "a time out of range")
+        need(0 <= message.time <= self._problem.horizon, "a time out of range")
 
     def _pull_open(self, message: msg.PullOpen) -> None:
         count = self._problem.n if self._open is None else self._open
         if message.survived is not None:
-            _need(len(message.survived) == count, "flags for a different number of arms than are open")
+            need(len(message.survived) == count, "flags for a different number of arms than are open")
             count = int(np.count_nonzero(message.survived))
-        _need(message.times >= 1 and 0 <= message.coarseness < 1, "pulls or coarseness out of range")
+        need(message.times >= 1 and 0 <= message.coarseness < 1, "pulls or coarseness out of range")
         self._open = count
         self.total_pulls += count * message.times
 
@@ -203,45 +192,53 @@ class PublicState:
     def check_reply(self, request: Request, reply: Reply) -> None:
         """Raise `ProtocolError` if no honest agent would give this answer, else update the state."""
         question, answer = request.messages[-1], reply.answer
-        _need(reply.agent == self.agent == request.agent, "an answer for a different agent")
-        _need(reply.number == request.number, "an answer to a different request")
-        _need(answer.free == answer.chosen_from == (), "an answer that marks its numbers as free")
-        after = self._copy()
+        need(reply.agent == self.agent == request.agent, "an answer for a different agent")
+        need(reply.number == request.number, "an answer to a different request")
+        need(answer.free == answer.chosen_from == (), "an answer that marks its numbers as free")
+        before = dict(vars(self))
+        try:
+            self._add_reply(request, question, reply)
+        except BaseException:
+            vars(self).update(before)
+            raise
+        self.last_request = request.number
+        self.answers += 1
+
+    def _add_reply(self, request: Request, question: Message, reply: Reply) -> None:
+        """Check a reply, and update the state by the request and the reply; after an error, it may be half updated."""
+        answer, pulls_before = reply.answer, self.total_pulls
         for message in request.messages[:-1]:
-            after._add_request(message)
+            self._add_request(message)
         expected = _answer_kind(type(question))
-        if expected is msg.Means and after._sends_squares:
+        if expected is msg.Means and self._sends_squares:
             expected = msg.Moments
-        _need(type(answer) is expected, f"{type(answer).__name__} is not an answer to {type(question).__name__}")
-        held_before = after._held
-        after._add_request(question)
-        after._check_pulls(request, reply.pulls, after.total_pulls - self.total_pulls)
+        need(type(answer) is expected, f"{type(answer).__name__} is not an answer to {type(question).__name__}")
+        held_before = self._held
+        self._add_request(question)
+        self._check_pulls(request, reply.pulls, self.total_pulls - pulls_before)
         if (extension := extension_of(type(question))) is not None:
             extension.check_answer(question, answer, self._problem)
         else:
-            _ANSWERS[type(question)][1](after, question, answer)
+            _ANSWERS[type(question)][1](self, question, answer)
         if isinstance(answer, msg.Accepted):
-            _need(answer.count <= held_before - after._held, "more accepted arms than were settled")
-            _need(answer.count <= after._top, "more accepted arms than are above the border")
-            _need(after._top - answer.count <= after._held, "too few accepted arms for those above the border")
-        vars(self).update(vars(after))
-        self.last_request = request.number
-        self.answers += 1
+            need(answer.count <= held_before - self._held, "more accepted arms than were settled")
+            need(answer.count <= self._top, "more accepted arms than are above the border")
+            need(self._top - answer.count <= self._held, "too few accepted arms for those above the border")
 
     def _check_pulls(self, request: Request, made: int, requested: int) -> None:
         """Check the pulls made for a request; for messages of extensions only the most is known."""
         extended = [(extension_of(type(message)), message) for message in request.messages]
         most = sum(kind.most_pulls(message, self._problem) for kind, message in extended if kind is not None)
-        _need(requested <= made <= requested + most, "a different number of pulls than requested")
+        need(requested <= made <= requested + most, "a different number of pulls than requested")
         self.total_pulls += made - requested
-        _need(made == requested or self.total_pulls <= self._problem.horizon, "pulls beyond the horizon")
+        need(made == requested or self.total_pulls <= self._problem.horizon, "pulls beyond the horizon")
 
     def _held_reply(self, question: msg.Deal, answer: msg.Held) -> None:
-        _need(answer.size == self._held, "a different number of arms than dealt")
+        need(answer.size == self._held, "a different number of arms than dealt")
 
     def _values(self, question: msg.Sample, answer: msg.Values) -> None:
         positions = sampling.around(question.rank, question.total, self._held)
-        _need(len(answer.values) == len(positions), "a different number of values than requested")
+        need(len(answer.values) == len(positions), "a different number of values than requested")
         self._ordered(answer.values)
         self._bounds = self._current_bounds().with_values(positions, answer.values)
 
@@ -249,25 +246,25 @@ class PublicState:
         return SortedValues(self._held) if self._bounds is None else self._bounds
 
     def _window(self, question: msg.Narrow, answer: msg.Window) -> None:
-        _need(0 <= answer.start <= answer.stop <= self._held, "positions out of range")
+        need(0 <= answer.start <= answer.stop <= self._held, "positions out of range")
         positions = sampling.between(answer.start, answer.stop)
-        _need(len(answer.values) == len(positions), "a different number of values than requested")
+        need(len(answer.values) == len(positions), "a different number of values than requested")
         self._ordered(answer.values)
         if len(positions):
             inside = question.low <= answer.values[0] and answer.values[-1] <= question.high
-            _need(bool(inside), "values outside the window")
+            need(bool(inside), "values outside the window")
         bounds = self._current_bounds().with_values(positions, answer.values)
         for asked, bound, answered in (
             (question.low_place, question.low, answer.start),
             (question.high_place, question.high, answer.stop),
         ):
-            _need(asked < 0 or answered == asked, "a different position than requested")
+            need(asked < 0 or answered == asked, "a different position than requested")
             if asked < 0:
                 bounds = bounds.with_split(answered, bound, equal_below=asked == msg.TIES_BEFORE)
         self._bounds = bounds
 
     def _cut_reply(self, question: msg.Cut, answer: msg.Accepted) -> None:
-        _need(answer.count >= 0, "a count out of range")
+        need(answer.count >= 0, "a count out of range")
         self._accepted += answer.count
 
     def _hand_reply(self, question: msg.HandOver, answer: msg.Hand) -> None:
@@ -279,67 +276,62 @@ class PublicState:
         self._check_hand(answer, hand, left, 0, slack=self._margin * batches / int(question.pulls[-1]))
 
     def _check_hand(self, answer: msg.Hand, hand: Ints, live: int, accepted: int, slack: float = 0.0) -> None:
-        _need(len(answer.arms) == len(answer.means) == live, "a different number of arms than held")
-        _need(
+        need(len(answer.arms) == len(answer.means) == live, "a different number of arms than held")
+        need(
             len(answer.accepted) == len(answer.accepted_means) == accepted,
             "a different number of accepted arms than before",
         )
         named = np.concatenate([answer.arms, answer.accepted])
-        _need(
-            _distinct(named) and bool(np.isin(named, hand).all()), "repeated arms, or arms that the agent was not dealt"
+        need(
+            distinct(named) and bool(np.isin(named, hand).all()), "repeated arms, or arms that the agent was not dealt"
         )
         self._in_range(answer.means, slack)
         self._in_range(answer.accepted_means)
 
     def _means(self, question: msg.Pull, answer: msg.Means | msg.Moments) -> None:
-        count = self._problem.n if question.arms is None else len(question.arms)
-        pulled = np.count_nonzero(question.times)
-        _need(
-            len(answer.means) == (pulled * count if len(question.times) == 1 else pulled),
-            "a different number of means than arms pulled",
-        )
-        fewest = int(question.times[question.times > 0].min(initial=2**31))
-        self._in_range(answer.means, self._margin / fewest)
+        counts = pull_counts(question, self._problem)
+        need(len(answer.means) == counts.arms, "a different number of means than arms pulled")
+        self._in_range(answer.means, self._margin / counts.fewest)
         self._check_squares(answer.means, answer.squares if isinstance(answer, msg.Moments) else None)
 
     def _coarse(self, question: msg.PullOpen, answer: msg.CoarseMeans) -> None:
         if answer.packed is None:
             is_exact = answer.steps == 0 and not answer.arcsine and answer.exact is not None
-            _need(is_exact, "no means, or means in both forms")
+            need(is_exact, "no means, or means in both forms")
             means = answer.means()
-            _need(len(means) == self._open, "a different number of means than arms pulled")
+            need(len(means) == self._open, "a different number of means than arms pulled")
             self._in_range(means)
-            _need(answer.packed_squares is None, "squares in a different form than means")
+            need(answer.packed_squares is None, "squares in a different form than means")
             self._check_squares(means, answer.exact_squares)
             return
-        _need(self._problem.bounded, "rounded means of rewards without bounds")
-        _need(answer.exact is None and answer.steps >= 1, "no means, or means in both forms")
-        _need(answer.packed.count == self._open, "a different number of means than arms pulled")
-        _need(answer.packed.width == max(1, answer.steps.bit_length()), "numbers packed with the wrong width")
-        _need(_within(answer.packed.unpack(), 0, answer.steps), "a mean or value outside [0, 1]")
-        _need(answer.exact_squares is None, "squares in a different form than means")
+        need(self._problem.bounded, "rounded means of rewards without bounds")
+        need(answer.exact is None and answer.steps >= 1, "no means, or means in both forms")
+        need(answer.packed.count == self._open, "a different number of means than arms pulled")
+        need(answer.packed.width == max(1, answer.steps.bit_length()), "numbers packed with the wrong width")
+        need(within(answer.packed.unpack(), 0, answer.steps), "a mean or value outside [0, 1]")
+        need(answer.exact_squares is None, "squares in a different form than means")
         if answer.packed_squares is not None:
             numbers = answer.packed_squares
-            _need(numbers.count == self._open, "a different number of squares than of means")
-            _need(numbers.width == answer.packed.width and not answer.arcsine, "numbers packed with the wrong width")
-            _need(_within(numbers.unpack(), 0, answer.steps), "squares out of range")
+            need(numbers.count == self._open, "a different number of squares than of means")
+            need(numbers.width == answer.packed.width and not answer.arcsine, "numbers packed with the wrong width")
+            need(within(numbers.unpack(), 0, answer.steps), "squares out of range")
         self._check_squares(answer.means(), answer.squares())
 
     def _in_range(self, values: Reals, slack: float = 0.0) -> None:
         # NaN fails these comparisons too.
         if self._problem.bounded:
-            few, low, high = len(values) < _FEW, -slack, 1 + slack
+            few, low, high = len(values) < FEW, -slack, 1 + slack
             if few:
                 within = all(low <= value <= high for value in values.tolist())
             else:
                 within = bool(((values >= low) & (values <= high)).all())
-            _need(within, "a mean or value outside [0, 1]" + (", with noise" if slack else ""))
+            need(within, "a mean or value outside [0, 1]" + (", with noise" if slack else ""))
         else:
-            _need(bool(np.isfinite(values).all()), "a mean or value that is not finite")
+            need(bool(np.isfinite(values).all()), "a mean or value that is not finite")
 
     def _ordered(self, values: Reals) -> None:
         self._in_range(values)
-        _need(bool((np.diff(values) >= 0).all()), "values out of order")
+        need(bool((np.diff(values) >= 0).all()), "values out of order")
 
 
 def _answer_kind(question: type[Message]) -> type[Message] | None:
@@ -348,22 +340,6 @@ def _answer_kind(question: type[Message]) -> type[Message] | None:
     if extension is not None:
         return extension.messages[question]
     return _ANSWERS[question][0] if question in _ANSWERS else None
-
-
-def _need(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise ProtocolError(otherwise)
-
-
-def _within(numbers: Ints, low: int, high: int) -> bool:
-    if len(numbers) < _FEW:
-        return all(low <= number <= high for number in numbers.tolist())
-    return bool(numbers.min() >= low and numbers.max() <= high)
-
-
-def _distinct(numbers: Ints) -> bool:
-    unique = set(numbers.tolist()) if len(numbers) < _FEW else np.unique(numbers)
-    return len(unique) == len(numbers)
 
 
 _QUESTIONS: dict[type[Message], Callable[[PublicState, Any], None]] = {
