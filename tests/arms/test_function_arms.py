@@ -13,7 +13,8 @@ import collabtop as ct
 from collabtop.arms import Draws
 from collabtop.arms.calls import first_reward_fault
 from collabtop.arms.draws import pull_rng
-from collabtop.arms.function import as_arms, sums_of_rows
+from collabtop.arms.function import as_arms
+from collabtop.arms.pull_batch import sums_of_rows
 from collabtop.arms.unit import Unit
 from tests.support.untyped import untyped
 

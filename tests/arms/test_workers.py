@@ -47,7 +47,9 @@ def test_a_run_that_ends_while_its_agents_wait_for_pulls_ends_without_an_error(b
     caller.close()
     for agent in agents:
         agent.join(10)
-    assert [outcome.error for outcome in outcomes] == ["ended its process (exit code -9)"] * len(agents)
+    assert [getattr(outcome, "error", outcome) for outcome in outcomes] == ["ended its process (exit code -9)"] * len(
+        agents
+    )
     assert left_behind() == []
 
 

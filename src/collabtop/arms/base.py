@@ -95,6 +95,10 @@ class Recorder:
     def keep(self, attempt: PullAttempt, drawn: Drawn) -> None:
         """Record what the pulls just made gave."""
 
+    def keep_reward(self, attempt: PullAttempt, reward: float, seconds: float) -> None:
+        """Record a pull just made that took so long and gave a reward, without cost and note."""
+        self.keep(attempt, Drawn(np.array([reward]), seconds=seconds))
+
     def flush(self, agent: int) -> None:
         """Write the rewards of an agent that are still buffered."""
 

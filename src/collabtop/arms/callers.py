@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from collabtop.arms.calls import (
     AttemptOutcome,
+    CallOutcome,
     PullAttempt,
     PullFunction,
     make_attempt,
@@ -23,7 +24,7 @@ from collabtop.arms.workers import WorkerCaller
 class Caller(Protocol):
     """Makes attempts; may be used from any thread."""
 
-    def call(self, attempt: PullAttempt) -> AttemptOutcome:
+    def call(self, attempt: PullAttempt) -> CallOutcome:
         """Make one attempt and wait for its outcome."""
 
     def close(self) -> None:
@@ -47,7 +48,7 @@ class DirectCaller:
     def __init__(self, function: PullFunction, policy: PullPolicy) -> None:
         self._function, self._policy = function, policy
 
-    def call(self, attempt: PullAttempt) -> AttemptOutcome:
+    def call(self, attempt: PullAttempt) -> CallOutcome:
         """Call the function and check its result."""
         return make_attempt(self._function, attempt, self._policy.retry_on)
 
@@ -62,14 +63,14 @@ class LoopCaller:
         self._function, self._policy = function, policy
         self._loop = EventLoopThread("event loop")
 
-    def call(self, attempt: PullAttempt) -> AttemptOutcome:
+    def call(self, attempt: PullAttempt) -> CallOutcome:
         """Run one attempt on the loop."""
         try:
             return self._loop.run(self._attempt(attempt))
         except CancelledError:
             return AttemptOutcome(None, "was abandoned")
 
-    async def _attempt(self, attempt: PullAttempt) -> AttemptOutcome:
+    async def _attempt(self, attempt: PullAttempt) -> CallOutcome:
         limit = None if self._policy.time_limit is None else self._policy.time_limit * attempt.times
         retry_on = self._policy.retry_on
         try:

@@ -200,14 +200,25 @@ class AttemptOutcome(NamedTuple):
     ends_run: bool = False
     """Whether the run ends whatever its policy: the function made a `Reward` whose cost or note is not one."""
 
-    def after(self, seconds: float) -> "AttemptOutcome":
-        """The outcome of a call that took so long."""
-        drawn, error, retry, cause, cost, _, wait, waited, ends_run = self  # faster than _replace
-        drawn = None if drawn is None else Drawn(drawn.rewards, drawn.costs, drawn.notes, seconds)
-        return AttemptOutcome(drawn, error, retry, cause, cost, seconds, wait, waited, ends_run)
+    def after(self, seconds: float, waited: float) -> "AttemptOutcome":
+        """The outcome of a call that waited and then took so long."""
+        drawn = None if self.drawn is None else self.drawn._replace(seconds=seconds)
+        return self._replace(drawn=drawn, seconds=seconds, waited=waited)
 
 
-def make_attempt(function: PullFunction, attempt: PullAttempt, retry_on: tuple[type[Exception], ...]) -> AttemptOutcome:
+CallOutcome = float | AttemptOutcome
+"""The outcome of a call: an internal value, if a reward without cost and note is all there is to say. That is the usual
+case, and the fastest."""
+
+
+def full_outcome(outcome: CallOutcome, seconds: float) -> AttemptOutcome:
+    """The outcome of a call, with all fields; `seconds` is how long it took, if it is only a number."""
+    if not isinstance(outcome, float):
+        return outcome
+    return AttemptOutcome(Drawn(np.array([outcome]), seconds=seconds), seconds=seconds)
+
+
+def make_attempt(function: PullFunction, attempt: PullAttempt, retry_on: tuple[type[Exception], ...]) -> CallOutcome:
     """Call a function that is not async once, and check its result."""
     try:
         value = function(attempt)
@@ -228,10 +239,12 @@ def outcome_of_error(error: BaseException, retry_on: tuple[type[Exception], ...]
 
 def outcome_of_value(
     value: Any, function: PullFunction, times: int, retry_on: tuple[type[Exception], ...]
-) -> AttemptOutcome:
+) -> CallOutcome:
     """The outcome of a call that returned a value, which has to be a valid reward (or a batch of them)."""
-    values, costs, notes = _details(value, function.batch)
     unit = function.unit
+    if type(value) in _PLAIN_NUMBERS and not function.batch and not unit.fault(value):
+        return unit.internal(float(value))
+    values, costs, notes = _details(value, function.batch)
     fault = _batch_fault(values, times, unit) if function.batch else reward_fault(values, unit)
     if fault:
         cost = None if costs is None or np.isnan(costs).all() else float(np.nansum(costs))
@@ -260,7 +273,7 @@ def _details(value: Any, is_batch: bool) -> tuple[Any, Reals | None, tuple[str |
     )
 
 
-_PLAIN_NUMBERS = (float, bool, int)
+_PLAIN_NUMBERS = (float, bool, int, np.float64, np.bool_)
 
 
 def reward_fault(reward: Any, unit: Unit) -> str:

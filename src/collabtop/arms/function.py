@@ -4,6 +4,7 @@ import copy
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from time import perf_counter
 from types import FunctionType
 from typing import Any, ClassVar
@@ -13,10 +14,11 @@ import numpy as np
 
 from collabtop.arms.base import Arms, Drawn, FailureMode, Ints, Reals, Recorder
 from collabtop.arms.callers import Caller, make_caller
-from collabtop.arms.calls import AttemptOutcome, CandidatePull, PullAttempt, PullFunction
+from collabtop.arms.calls import AttemptOutcome, CallOutcome, CandidatePull, PullAttempt, PullFunction, full_outcome
 from collabtop.arms.draws import AgentHalted, Draws
 from collabtop.arms.policy import PullPolicy
 from collabtop.arms.pool import CallOptions, PullPool
+from collabtop.arms.pull_batch import PullBatch, sum_of_squares, sums_of_rows
 from collabtop.arms.rate import Gate
 from collabtop.arms.tables import LabelledList, as_candidates
 from collabtop.arms.unit import Bounds, Direction, Unit
@@ -132,12 +134,9 @@ class CalledArms(Arms):
             draws.charged = float(np.cumsum([draws.charged, *(draws.prices[arms] * times).tolist()])[-1])
         return rewards
 
-    def _fill(self, batch: "PullBatch", draws: Draws, recorder: Recorder) -> None:
+    def _fill(self, batch: PullBatch, draws: Draws, recorder: Recorder) -> None:
         """Make the pulls of a batch, except recorded ones."""
-
-        def make(attempt: PullAttempt) -> None:
-            batch.put(attempt.number, self._make(attempt, draws, recorder))
-
+        make = partial(self._make, batch=batch, draws=draws, recorder=recorder)
         jobs = self._jobs(batch, draws, recorder)
         try:
             pool = self._ready_pool()
@@ -149,7 +148,7 @@ class CalledArms(Arms):
         finally:
             recorder.flush(draws.agent)
 
-    def _jobs(self, batch: "PullBatch", draws: Draws, recorder: Recorder) -> Iterator[PullAttempt]:
+    def _jobs(self, batch: PullBatch, draws: Draws, recorder: Recorder) -> Iterator[PullAttempt]:
         """The pulls to make; the rewards of recorded ones are put into the batch on the way."""
         number, halted, several = draws.pulls_made, draws.halted, self._function.batch
         for arm, count, replicate in zip(batch.arms.tolist(), batch.times.tolist(), batch.starts, strict=True):
@@ -162,26 +161,34 @@ class CalledArms(Arms):
                     batch.put(attempt.number, recalled)
                     done += len(recalled.rewards)
                     continue
-                if halted.is_set():
-                    raise AgentHalted
-                if several and (times := recorder.unrecorded(attempt, count - done)) < attempt.times:
-                    attempt = pulls.after(done, times)
-                yield attempt
-                done += attempt.times
+                until = done + recorder.unrecorded(attempt, count - done)
+                while done < until:
+                    if halted.is_set():
+                        raise AgentHalted
+                    attempt = pulls.after(done, until - done if several else 1)
+                    yield attempt
+                    done += attempt.times
             number += count
 
-    def _make(self, attempt: PullAttempt, draws: Draws, recorder: Recorder) -> Drawn:
-        """Make a pull, record it, and return what it gave."""
-        drawn = self._attempt_until_done(attempt, draws, recorder)
-        recorder.keep(attempt, drawn)
-        return drawn
-
-    def _attempt_until_done(self, attempt: PullAttempt, draws: Draws, recorder: Recorder) -> Drawn:
+    def _make(self, attempt: PullAttempt, batch: PullBatch, draws: Draws, recorder: Recorder) -> None:
+        """Make a pull and record it."""
+        outcome, seconds = self._call(attempt, draws, recorder)
         before = recorder.charged_before(attempt)
+        if isinstance(outcome, float) and before is None:
+            batch.put_reward(attempt.number, outcome)
+            recorder.keep_reward(attempt, outcome, seconds)
+            return
         charged = [] if before is None else [before]  # by failed attempts
+        drawn = self._repeat_until_done(attempt, full_outcome(outcome, seconds), charged, draws, recorder)
+        recorder.keep(attempt, drawn)
+        batch.put(attempt.number, drawn)
+
+    def _repeat_until_done(
+        self, attempt: PullAttempt, outcome: AttemptOutcome, charged: list[float], draws: Draws, recorder: Recorder
+    ) -> Drawn:
+        """What a pull gives whose first attempt had this outcome."""
         label, throttled, waited = self.label(attempt.arm), 0, 0.0
         while True:
-            outcome = self._call(attempt, draws, recorder)
             waited += outcome.waited
             if outcome.drawn is not None:
                 drawn = outcome.drawn._replace(waited=waited) if waited else outcome.drawn
@@ -204,28 +211,33 @@ class CalledArms(Arms):
                 waited += delay
             else:
                 attempt = attempt._replace(retries=attempt.retries + 1)
+            outcome = full_outcome(*self._call(attempt, draws, recorder))
 
-    def _call(self, attempt: PullAttempt, draws: Draws, recorder: Recorder) -> AttemptOutcome:
+    def _call(self, attempt: PullAttempt, draws: Draws, recorder: Recorder) -> tuple[CallOutcome, float]:
         """Make one attempt when its turn comes, and measure how long it takes."""
         if recorder.purse is None:
             return self._call_when_allowed(attempt, draws)
         price = 0.0 if draws.prices is None else float(draws.prices[attempt.arm])
         with recorder.purse.call(price * attempt.times) as bill:
-            outcome = self._call_when_allowed(attempt, draws)
-            bill.append(_charge_of(outcome, price))
-        return outcome
+            outcome, seconds = self._call_when_allowed(attempt, draws)
+            bill.append(price if isinstance(outcome, float) else _charge_of(outcome, price))
+        return outcome, seconds
 
-    def _call_when_allowed(self, attempt: PullAttempt, draws: Draws) -> AttemptOutcome:
+    def _call_when_allowed(self, attempt: PullAttempt, draws: Draws) -> tuple[CallOutcome, float]:
         caller, gate = self._ready()
         waited = gate.enter(attempt.arm, attempt.times, draws.halted)
         asked_to_wait = None
         try:
             began = perf_counter()
-            outcome = caller.call(attempt).after(perf_counter() - began)
-            asked_to_wait = outcome.retry_after
+            outcome = caller.call(attempt)
+            seconds = perf_counter() - began
+            if not isinstance(outcome, float):
+                asked_to_wait = outcome.retry_after
         finally:
             gate.leave(asked_to_wait)
-        return self._charged(outcome._replace(waited=waited) if waited else outcome, attempt)
+        if isinstance(outcome, float) and not waited and self._options.charge == "reported":
+            return outcome, seconds
+        return self._charged(full_outcome(outcome, seconds).after(seconds, waited), attempt), seconds
 
     def _charged(self, outcome: AttemptOutcome, attempt: PullAttempt) -> AttemptOutcome:
         """The outcome with the seconds that it took as its cost, if pulls are charged by time."""
@@ -251,7 +263,7 @@ class CalledArms(Arms):
             sums, draws.squares = sums_of_rows(rewards, times)
             return sums
         rows = np.split(rewards, np.cumsum(times)[:-1])
-        draws.squares = np.array([_sum_of_squares(row) for row in rows])
+        draws.squares = np.array([sum_of_squares(row) for row in rows])
         return np.array([self._sum(arm, row, draws) for arm, row in zip(arms.tolist(), rows, strict=True)])
 
     def _sum(self, arm: int, rewards: Reals, draws: Draws) -> float:
@@ -301,57 +313,6 @@ class CalledArms(Arms):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._lock = threading.Lock()
-
-
-class PullBatch:
-    """The rewards of an agent's next pulls, and what they cost."""
-
-    def __init__(self, arms: Ints, times: Ints, draws: Draws) -> None:
-        self.arms, self.times, self.starts = arms, times, draws.next_pulls(arms)
-        self.rewards = np.empty(int(times.sum()))
-        self._costs = None if draws.prices is None else np.repeat(draws.prices[arms], times)
-        self._first = draws.pulls_made
-
-    def put(self, number: int, drawn: Drawn) -> None:
-        """Add what was drawn from the pull with this number on."""
-        position = number - self._first
-        span = slice(position, position + len(drawn.rewards))
-        self.rewards[span] = drawn.rewards
-        if self._costs is not None and drawn.costs is not None:
-            known = ~np.isnan(drawn.costs)
-            self._costs[span][known] = drawn.costs[known]
-
-    def charged(self) -> list[float]:
-        """What the pulls of each arm were charged, if the run has a budget."""
-        if self._costs is None:
-            return []
-        return [math.fsum(costs.tolist()) for costs in np.split(self._costs, np.cumsum(self.times)[:-1])]
-
-
-def sums_of_rows(rewards: Reals, times: Ints) -> tuple[Reals, Reals]:
-    """Sums of the first `times[0]` rewards, of the next `times[1]`, and so on, and sums of their squares.
-
-    All rows of the same length are added up at once, with the same result as one by one.
-
-    >>> sums_of_rows(np.array([1.0, 0.5, 0.5, 1.0]), np.array([1, 3]))
-    (array([1., 2.]), array([1. , 1.5]))
-    """
-    sums, squares, ends = np.empty(len(times)), np.empty(len(times)), np.cumsum(times)
-    for count in np.unique(times).tolist():
-        same = times == count
-        rows = rewards[(ends[same] - count)[:, np.newaxis] + np.arange(count)]
-        sums[same] = rows.sum(axis=1)
-        squares[same] = (rows[:, np.newaxis, :] @ rows[:, :, np.newaxis])[:, 0, 0]
-    return sums, squares
-
-
-def _sum_of_squares(rewards: Reals) -> float:
-    """The sum of the squared rewards; failed pulls count as their average, or as 0 if all failed."""
-    total = float(rewards @ rewards)
-    if not math.isnan(total):
-        return total
-    valid = rewards[~np.isnan(rewards)]
-    return float(valid @ valid) / len(valid) * len(rewards) if len(valid) else 0.0
 
 
 def _charge_of(outcome: AttemptOutcome, price: float) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from collabtop.arms.calls import AttemptOutcome, PullAttempt, PullFunction, make_attempt
+from collabtop.arms.calls import AttemptOutcome, CallOutcome, PullAttempt, PullFunction, make_attempt
 from collabtop.arms.policy import PullPolicy
 from collabtop.arms.pool import CallOptions
 from collabtop.errors import InputError, PullError
@@ -53,7 +53,7 @@ class WorkerCaller:
         self._all: set[_Worker] = set()
         self._closed = False
 
-    def call(self, attempt: PullAttempt) -> AttemptOutcome:
+    def call(self, attempt: PullAttempt) -> CallOutcome:
         """Make one attempt in a process, which is killed if the attempt takes too long."""
         deaths = 0
         while True:
@@ -74,7 +74,7 @@ class WorkerCaller:
                 raise
             return outcome
 
-    def _run(self, worker: "_Worker", attempt: PullAttempt) -> AttemptOutcome:
+    def _run(self, worker: "_Worker", attempt: PullAttempt) -> CallOutcome:
         limit = None if self._limit is None else self._limit * attempt.times
         outcome = worker.run(attempt, limit)
         if outcome is None:
@@ -142,14 +142,14 @@ class _Worker:
         if status != _READY:
             raise PullError(f"a worker process did not start: {status}", "")
 
-    def run(self, attempt: PullAttempt, limit: float | None) -> AttemptOutcome | None:
+    def run(self, attempt: PullAttempt, limit: float | None) -> CallOutcome | None:
         """Return the outcome of an attempt, or None if it took too long."""
         self.is_idle = False
         try:
             self._pipe.send(attempt)
             if not self._pipe.poll(limit):
                 return None
-            outcome: AttemptOutcome = self._pipe.recv()
+            outcome: CallOutcome = self._pipe.recv()
         except OSError:
             raise EOFError from None
         except (TypeError, ValueError):
@@ -233,7 +233,8 @@ def _serve(pipe: Connection, pickled: bytes) -> None:
     with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
         while True:
             attempt: PullAttempt = pipe.recv()
-            pipe.send(make_attempt(function, attempt, retry_on)._replace(cause=None))
+            outcome = make_attempt(function, attempt, retry_on)
+            pipe.send(outcome if isinstance(outcome, float) else outcome._replace(cause=None))
 
 
 def _exit_with_parent() -> None:

@@ -3,7 +3,7 @@
 import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Protocol
@@ -20,6 +20,7 @@ from collabtop.events import Event, OnEvent, PullFailed, PullsMade
 from collabtop.runlog.flusher import Flusher
 from collabtop.runlog.format import AgentState, Exchange, FailedAttempt, Record, Rewards, Sums
 from collabtop.runlog.pool import RewardPool
+from collabtop.runlog.reward_buffer import BufferedPulls, RewardBuffer
 from collabtop.runlog.tally import Scorer, Tally
 from collabtop.runlog.totals import Totals, TotalsCounter
 
@@ -80,15 +81,14 @@ class RewardRecorder(Recorder):
         self.records = records
         """What an earlier process of the same run logged."""
         self._sink, self._on_event, self._failure_mode = sink, on_event, failure_mode
-        self.tally, self._scorer, self.pool, self.purse = tally, scorer, pool, purse
+        self._tally, self._scorer, self.pool, self.purse = tally, scorer, pool, purse
         self._lock = threading.Lock()
         self._logged = _logged_by_agent(records, gaps=pool is not None)
         self._sums = {(record.agent, record.first): record for record in records if isinstance(record, Sums)}
-        self._buffers: dict[int, _Buffer] = {}
+        self._buffers: dict[int, RewardBuffer] = {}
         self._buffers_lock = threading.Lock()
         self._flusher = Flusher(self._flush_in_background, _SECONDS_WITHOUT_PULL)
-        self._written: dict[int, float] = {}  # when an agent's rewards were last written
-        self._unpublished: dict[int, list[_Buffer]] = {}  # rewards of each agent that were written, but not published
+        self._unpublished: dict[int, list[BufferedPulls]] = {}  # pulls of each agent that were written
         self.failed: Counter[int] = Counter()
         """Pulls of each arm that failed for good, including those of the checkpoint."""
         self._charge = charge
@@ -109,9 +109,16 @@ class RewardRecorder(Recorder):
             return self._counter.totals().plus(self._earlier_totals)
 
     @property
+    def tally(self) -> Tally | None:
+        """The rewards so far, added up by candidate, if they are wanted before the run ends."""
+        if self._tally is not None:
+            self._flush_in_background()
+        return self._tally
+
+    @property
     def is_idle(self) -> bool:
         """Whether sums pass through it unseen and unchanged."""
-        seen = self._sink is not None or self._on_event is not None or self.tally is not None
+        seen = self._sink is not None or self._on_event is not None or self._tally is not None
         return not (seen or self._sums or self.pool is not None)
 
     @property
@@ -154,8 +161,8 @@ class RewardRecorder(Recorder):
         for record in self.records:
             if isinstance(record, Rewards | Sums):
                 by_agent.setdefault(record.agent, []).append(record)
-                if self.tally is not None:
-                    self.tally.add_record(record)
+                if self._tally is not None:
+                    self._tally.add_record(record)
         for logged in self._logged.values():
             self.failed.update(logged.arms[(logged.arms >= 0) & np.isnan(logged.rewards)].tolist())
         return by_agent
@@ -166,8 +173,8 @@ class RewardRecorder(Recorder):
             arms, rewards = record.unpack()
             self.failed.update(arms[np.isnan(rewards)].tolist())
         self._add(record)
-        if self.tally is not None:
-            self.tally.add_record(record)
+        if self._tally is not None:
+            self._tally.add_record(record)
         if self._scorer is not None:
             self.publish(self._scorer.scored_record(record))
 
@@ -200,9 +207,9 @@ class RewardRecorder(Recorder):
         if len(drawn.rewards):
             self._is_paid_for(np.array([attempt.arm]), np.array([len(drawn.rewards)]))
             self._count_failed(attempt.arm, drawn.rewards)
-            if self.tally is not None:
+            if self._tally is not None:
                 with self._buffers_lock:
-                    self.tally.add_pulls(attempt.agent, attempt.arm, drawn.rewards, self._failure_mode)
+                    self._tally.add_pulls(attempt.agent, attempt.arm, drawn.rewards, self._failure_mode)
             self.publish(PullsMade(attempt.agent, len(drawn.rewards), recalled=True))
             if self._scorer is not None:
                 self.publish(self._scorer.scored(attempt.agent, [(attempt.arm, drawn)], recalled=True))
@@ -218,9 +225,9 @@ class RewardRecorder(Recorder):
         rewards, arm_of_pull = logged.rewards[number : number + pulls], np.repeat(arms, times)
         if np.isnan(rewards).any() or not np.array_equal(logged.arms[number : number + pulls], arm_of_pull):
             return None
-        if self.tally is not None:
+        if self._tally is not None:
             with self._buffers_lock:
-                self.tally.add_rewards(agent, arm_of_pull, rewards)
+                self._tally.add_rewards(agent, arm_of_pull, rewards)
         self.publish(PullsMade(agent, pulls, recalled=True))
         if self._scorer is not None:
             parts = zip(arms.tolist(), np.split(rewards, np.cumsum(times)[:-1]), strict=True)
@@ -236,9 +243,9 @@ class RewardRecorder(Recorder):
 
     def _note_pooled(self, agent: int, pulls: int) -> None:
         """Count pulls of earlier legs that are used; their rewards are in the tally already."""
-        if self.tally is not None:
+        if self._tally is not None:
             with self._buffers_lock:
-                self.tally.agent_pulls[agent] += pulls
+                self._tally.agent_pulls[agent] += pulls
         self.publish(PullsMade(agent, pulls, recalled=True))
 
     def _is_paid_for(self, arms: Ints, times: Ints) -> bool:
@@ -251,32 +258,47 @@ class RewardRecorder(Recorder):
     def keep(self, attempt: PullAttempt, drawn: Drawn) -> None:
         """Record pulls just made: slow ones are written at once, others within a tenth of a second."""
         self._count_failed(attempt.arm, drawn.rewards)
-        agent = attempt.agent
-        with self._buffers_lock:
-            buffer = self._buffers.get(agent)
-            if buffer is None:
-                buffer = self._buffers[agent] = _Buffer()
-            buffer.add(attempt, drawn)
-            if self.tally is not None:
-                self.tally.add_pulls(agent, attempt.arm, drawn.rewards, self._failure_mode)
-            if self._charge is not None:
+        if self._charge is not None:
+            with self._buffers_lock:
                 self._charge(np.array([attempt.arm]), np.array([len(drawn.rewards)]))
-            slow = drawn.seconds >= _SECONDS or monotonic() - self._written.get(agent, 0.0) >= _SECONDS
-            due = slow or buffer.pulls >= _PULLS
-        if due:
-            self.flush(agent)
-        elif self._sink is not None:
+        self._keep(attempt, drawn, drawn.seconds)
+
+    def keep_reward(self, attempt: PullAttempt, reward: float, seconds: float) -> None:
+        """Record a pull just made that gave only a reward."""
+        if self._charge is not None:
+            super().keep_reward(attempt, reward, seconds)
+        else:
+            self._keep(attempt, reward, seconds)
+
+    def _keep(self, attempt: PullAttempt, given: float | Drawn, seconds: float) -> None:
+        # Without a lock: all pulls that were made meanwhile are added up and written together.
+        buffer = self._buffers.get(attempt.agent)
+        if buffer is None:
+            buffer = self._buffers.setdefault(attempt.agent, RewardBuffer())
+        buffer.add(attempt, given, seconds)
+        if seconds >= _SECONDS:
+            self.flush(attempt.agent)
+            return
+        if monotonic() - buffer.written >= _SECONDS or len(buffer) >= _PULLS:
+            self._flush(attempt.agent, wait=False)
+        if self._sink is not None:
             self._flusher.request()
 
     def flush(self, agent: int) -> None:
         """Write what an agent drew and was not written yet."""
+        self._flush(agent, wait=True)
+
+    def _flush(self, agent: int, *, wait: bool) -> None:
+        """Write what an agent drew; unless `wait`, leave it to the next flush if a different thread is writing."""
+        if self._buffers_lock.locked() and not wait:
+            return
         with self._buffers_lock:
             self._write(agent)
             written = self._unpublished.pop(agent, [])
         if written:
-            self.publish(PullsMade(agent, sum(buffer.pulls for buffer in written), recalled=False))
+            self.publish(PullsMade(agent, sum(pulls.pulls for pulls in written), recalled=False))
             if self._scorer is not None:
-                self.publish(self._scorer.scored(agent, [pair for buffer in written for pair in buffer.pairs()]))
+                self.publish(self._scorer.scored(agent, [pair for pulls in written for pair in pulls.pairs()]))
 
     def _flush_in_background(self) -> None:
         """Write what waits for the next pull, which may take long; events are left to the agents' own threads."""
@@ -286,16 +308,19 @@ class RewardRecorder(Recorder):
 
     def _write(self, agent: int) -> None:
         # The lock is held: records of an agent must be in the order of its pulls.
-        buffer = self._buffers.pop(agent, None)
-        if buffer is None:
+        buffer = self._buffers.get(agent)
+        pulls = None if buffer is None else buffer.take()
+        if buffer is None or pulls is None:
             return
+        if self._tally is not None:
+            pulls.add_to(self._tally, agent, self._failure_mode)
+        if self._on_event is not None:
+            self._unpublished.setdefault(agent, []).append(pulls)
         if self._sink is not None:
             self._sink.note_time()
-        for record in buffer.records(agent, self._failure_mode):
+        for record in pulls.records(agent, self._failure_mode):
             self._add(record)
-        self._written[agent] = monotonic()
-        if self._on_event is not None:
-            self._unpublished.setdefault(agent, []).append(buffer)
+        buffer.written = monotonic()
 
     def note_failure(self, attempt: PullAttempt, label: str, outcome: AttemptOutcome, *, again: bool) -> None:
         """Record a failed attempt."""
@@ -344,9 +369,9 @@ class RewardRecorder(Recorder):
         else:
             sums = _logged_sums(logged, source, arms, times, draws)
         pulls = int(np.broadcast_to(times, arms.shape).sum())
-        if self.tally is not None:
+        if self._tally is not None:
             with self._buffers_lock:
-                self.tally.add_sums(draws.agent, arms, times, sums, pulls, draws.squares)
+                self._tally.add_sums(draws.agent, arms, times, sums, pulls, draws.squares)
         self.publish(PullsMade(draws.agent, pulls, recalled=logged is not None))
         if self._scorer is not None:
             times = np.broadcast_to(times, arms.shape)
@@ -365,49 +390,6 @@ def _logged_sums(logged: Sums, source: Arms, arms: Ints, times: Ints, draws: Dra
     elif not np.array_equal(logged_sums, source.pull(arms, times, draws)):
         raise FileError("the checkpoint does not fit this run: the arms return different rewards than before")
     return logged_sums
-
-
-class _Buffer:
-    """Pulls of one agent that are not written yet; those made at the same time may come in any order."""
-
-    def __init__(self) -> None:
-        self.pulls = 0
-        self._parts: list[tuple[PullAttempt, Drawn]] = []
-
-    def add(self, attempt: PullAttempt, drawn: Drawn) -> None:
-        self._parts.append((attempt, drawn))
-        self.pulls += len(drawn.rewards)
-
-    def pairs(self) -> list[tuple[int, Drawn]]:
-        """The arms and what was drawn of them."""
-        return [(attempt.arm, drawn) for attempt, drawn in self._parts]
-
-    def records(self, agent: int, failure_mode: str) -> Iterator[Rewards]:
-        """A record per row of consecutive pulls."""
-        parts = sorted(self._parts, key=lambda part: part[0].number)
-        start = 0
-        for stop in range(1, len(parts) + 1):
-            attempt, drawn = parts[stop - 1]
-            if stop == len(parts) or parts[stop][0].number != attempt.number + len(drawn.rewards):
-                row = parts[start:stop]
-                arms = np.array([attempt.arm for attempt, _ in row])
-                counts = np.array([len(drawn.rewards) for _, drawn in row])
-                joined = _joined([drawn for _, drawn in row])
-                yield Rewards.pack(agent, row[0][0].number, arms, counts, joined, failure_mode)
-                start = stop
-
-
-def _joined(parts: Sequence[Drawn]) -> Drawn:
-    """Consecutive pulls together."""
-    costs = notes = None
-    if any(part.costs is not None for part in parts):
-        unknown = (np.full(len(part.rewards), np.nan) for part in parts)
-        costs = np.concatenate([part.costs if part.costs is not None else next(unknown) for part in parts])
-    if any(part.notes for part in parts):
-        notes = tuple(note for part in parts for note in part.notes or (None,) * len(part.rewards))
-    rewards = np.concatenate([part.rewards for part in parts])
-    seconds, waited = (math.fsum(times) for times in zip(*((part.seconds, part.waited) for part in parts), strict=True))
-    return Drawn(rewards, costs, notes or (), seconds, waited)
 
 
 def failure_mode_in(records: Sequence[Record]) -> str | None:

@@ -1,0 +1,105 @@
+"""Rewards of an agent that are not written yet, and the records that they become."""
+
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from collabtop.arms.base import Drawn, Ints, Reals
+from collabtop.arms.calls import PullAttempt
+from collabtop.runlog.format import Rewards
+from collabtop.runlog.tally import Tally
+
+_Part = tuple[PullAttempt, float | Drawn, float]
+"""What an attempt gave, and how long it took; a number if it is one reward without cost and note."""
+
+
+class RewardBuffer:
+    """Pulls of one agent that are not written yet. Any thread may add some, without a lock."""
+
+    def __init__(self) -> None:
+        self.written = -math.inf
+        """When pulls of this agent were last written."""
+        self._parts: deque[_Part] = deque()
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def add(self, attempt: PullAttempt, given: float | Drawn, seconds: float) -> None:
+        """Add what an attempt gave."""
+        self._parts.append((attempt, given, seconds))
+
+    def take(self) -> "BufferedPulls | None":
+        """All that was added, which is no longer in the buffer then; None if there is nothing."""
+        parts = [self._parts.popleft() for _ in range(len(self._parts))]
+        return BufferedPulls(parts) if parts else None
+
+
+class BufferedPulls:
+    """Pulls of one agent; those made at the same time may come in any order."""
+
+    def __init__(self, parts: Sequence[_Part]) -> None:
+        attempts = [attempt for attempt, _, _ in parts]
+        self._arms: Ints = np.array([attempt.arm for attempt in attempts])
+        self._numbers: Ints = np.array([attempt.number for attempt in attempts])
+        self._given = [given for _, given, _ in parts]
+        self._seconds = [seconds for _, _, seconds in parts]
+        self._plain: Reals | None = None  # the rewards, if each pull gave only a number
+        if all(isinstance(given, float) for given in self._given):
+            self._plain = np.array(self._given)
+
+    @property
+    def pulls(self) -> int:
+        """The number of pulls."""
+        return int(self._counts().sum())
+
+    def pairs(self) -> list[tuple[int, Drawn]]:
+        """The arms and what was drawn of them."""
+        return list(zip(self._arms.tolist(), self._drawn(), strict=True))
+
+    def add_to(self, tally: Tally, agent: int, failure_mode: str) -> None:
+        """Add them up, in the order in which they were made."""
+        if self._plain is not None:
+            tally.add_rewards(agent, self._arms, self._plain)
+            return
+        for arm, drawn in self.pairs():
+            tally.add_pulls(agent, arm, drawn.rewards, failure_mode)
+
+    def records(self, agent: int, failure_mode: str) -> Iterator[Rewards]:
+        """A record per row of consecutive pulls."""
+        order = np.argsort(self._numbers, kind="stable")
+        numbers, arms, counts = self._numbers[order], self._arms[order], self._counts()[order]
+        drawn = self._drawn() if self._plain is None else []
+        breaks = np.flatnonzero(numbers[1:] != numbers[:-1] + counts[:-1]) + 1
+        for row in np.split(np.arange(len(order)), breaks):
+            parts = order[row].tolist()
+            if self._plain is None:
+                joined = _joined([drawn[part] for part in parts])
+            else:
+                joined = Drawn(self._plain[parts], seconds=math.fsum(self._seconds[part] for part in parts))
+            yield Rewards.pack(agent, int(numbers[row[0]]), arms[row], counts[row], joined, failure_mode)
+
+    def _counts(self) -> Ints:
+        """The pulls of each attempt."""
+        if self._plain is not None:
+            return np.ones(len(self._plain), np.int64)
+        return np.array([len(given.rewards) if isinstance(given, Drawn) else 1 for given in self._given])
+
+    def _drawn(self) -> list[Drawn]:
+        given = zip(self._given, self._seconds, strict=True)
+        return [part if isinstance(part, Drawn) else Drawn(np.array([part]), seconds=took) for part, took in given]
+
+
+def _joined(parts: Sequence[Drawn]) -> Drawn:
+    """Consecutive pulls together."""
+    costs = notes = None
+    if any(part.costs is not None for part in parts):
+        costs = np.concatenate(
+            [np.full(len(part.rewards), np.nan) if part.costs is None else part.costs for part in parts]
+        )
+    if any(part.notes for part in parts):
+        notes = tuple(note for part in parts for note in part.notes or (None,) * len(part.rewards))
+    rewards = np.concatenate([part.rewards for part in parts])
+    seconds, waited = (math.fsum(times) for times in zip(*((part.seconds, part.waited) for part in parts), strict=True))
+    return Drawn(rewards, costs, notes or (), seconds, waited)
