@@ -49,9 +49,10 @@ def setup_of(*, mirrored=False, horizon=10_000):
     return Setup(ct.Problem(n=N, m=1, agents=AGENTS, horizon=horizon), seed=3, mirrored=mirrored)
 
 
-def division_of(parts):
-    positions, times = (np.concatenate([np.array(part[i]) for part in parts]) for i in (0, 1))
-    return Division(N, positions, times, [len(arms) for arms, _ in parts])
+def pulled_together(crew, parts):
+    arms, times = (np.concatenate([np.array(part[i]) for part in parts]) for i in (0, 1))
+    division = Division(N, arms, times, [len(arms) for arms, _ in parts])
+    return crew.pull_together(Pull(arms, times), np.arange(N), division).means.tolist()
 
 
 def requests_for(parts, number):
@@ -83,7 +84,7 @@ def test_means_and_totals_are_those_of_agents_on_their_own(rounds, arms, mirrore
         requests = requests_for(parts, number)
         expected = sent([alone[request.agent].answer(request) for request in requests])
         if together:
-            assert crew.pull_together(np.arange(N), division_of(parts)).means.tolist() == expected
+            assert pulled_together(crew, parts) == expected
         else:
             assert sent(crew.answer(requests)) == expected
     totals = ArmTotals(N, crew.batches)
@@ -140,7 +141,7 @@ def test_agents_that_send_squares_are_asked_one_by_one():
 def test_an_agent_does_not_pull_past_the_horizon():
     crew = Crew(ARMS, setup_of(horizon=9), Recorder())
     with pytest.raises(ProtocolError, match="agent 0 was asked to pull past the horizon"):
-        crew.pull_together(np.arange(N), division_of([([1, 2], [5, 6])] * AGENTS))
+        pulled_together(crew, [([1, 2], [5, 6])] * AGENTS)
 
 
 def test_a_halted_agent_pulls_no_more():

@@ -59,6 +59,10 @@ class Division:
         counts: list[int] = self.times.tolist()
         return counts
 
+    def arms_of(self, arms: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which of these arms each position is."""
+        return arms[self.positions]
+
     @cached_property
     def times_by_arm(self) -> NDArray[np.int64]:
         """How often each arm is pulled by all agents together."""
@@ -67,3 +71,28 @@ class Division:
     def add_up(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """The sum over the parts of each arm's values."""
         return np.bincount(self.positions, values, self.arms).astype(np.float64, copy=False)
+
+
+class EqualDivision(Division):
+    """A division in which each of several agents pulls every arm equally often.
+
+    >>> division = EqualDivision(arms=3, agents=2, times=5)
+    >>> division.pulls, division.times_by_arm
+    ([15, 15], array([10]))
+    >>> division.add_up(np.array([4.0, 1.0, 2.0, 3.0, 5.0, 0.0]))
+    array([7., 6., 2.])
+    """
+
+    def __init__(self, arms: int, agents: int, times: int) -> None:
+        self.arms, self.sizes = arms, [arms] * agents
+        self.times = np.full(arms * agents, times)
+        self.pulls, self.times_by_arm = [arms * times] * agents, np.array([times * agents])
+
+    def arms_of(self, arms: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which of these arms each position is."""
+        return arms if len(self.sizes) == 1 else np.concatenate([arms] * len(self.sizes))
+
+    def add_up(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """The sum over the parts of each arm's values."""
+        sums: NDArray[np.float64] = np.add.reduce(values.reshape(-1, self.arms)) if len(self.sizes) > 1 else values
+        return sums

@@ -170,9 +170,10 @@ class Coordinator:
             return None
         self._begin_exchange()
         asked = len(division.sizes)
-        self.meter.count_joined("down", Pull(arms[division.positions], division.times, free=free), asked)
+        question = Pull(division.arms_of(arms), division.times, free=free)
+        self.meter.count_joined("down", question, asked)
         began = perf_counter()
-        answers = pull_together(arms, division)
+        answers = pull_together(question, arms, division)
         self._seconds += perf_counter() - began
         self.meter.count_joined("up", answers, asked)
         self.meter.count_pulls([*division.pulls, *[0] * (self.agents - asked)])

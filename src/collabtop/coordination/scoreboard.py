@@ -332,7 +332,7 @@ class Scoreboard:
             return
         if phase not in self._phase_names:
             self._phase_names.append(phase)
-        if verdict == ACCEPTED or np.count_nonzero(self._verdicts[arms] == ACCEPTED):
+        if verdict == ACCEPTED or (self._accepted and np.count_nonzero(self._verdicts[arms] == ACCEPTED)):
             self._accepted = None
         self._verdicts[arms] = verdict
         self._rounds[arms] = round_

@@ -58,14 +58,9 @@ class Batches:
 
     def append(self, batch: Batch) -> None:
         """Add a batch."""
-        self.extend([batch])
-
-    def extend(self, batches: Iterable[Batch]) -> None:
-        """Add batches."""
         with self._lock:
-            before = len(self._recent)
-            self._recent.extend(batches)
-            self._recent_arms += sum(len(arms) for arms, *_ in self._recent[before:])
+            self._recent.append(batch)
+            self._recent_arms += len(batch[0])
             if self._recent_arms > self._most_recent_arms:
                 self._add_up()
 

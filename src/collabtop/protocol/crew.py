@@ -9,13 +9,14 @@ from collabtop.arms.division import Division
 from collabtop.problem import opposite
 from collabtop.protocol.agent import Agent
 from collabtop.protocol.batches import Batches
-from collabtop.protocol.messages import Ints, Means, Reply, Request
+from collabtop.protocol.messages import Ints, Means, Pull, Reply, Request
 from collabtop.protocol.setup import Setup
 
 _sends_squares = attrgetter("sends_squares")
 
-DividedPull = Callable[[Ints, Division], Means]
-"""Makes the pulls of an exchange: from the arms and their division, the answers of all agents one after the other."""
+DividedPull = Callable[[Pull, Ints, Division], Means]
+"""Makes the pulls of an exchange: from the questions to all agents, joined in one, the arms and their division. Returns
+the answers, joined in one too."""
 
 
 class Crew:
@@ -29,7 +30,7 @@ class Crew:
     >>> from collabtop.problem import Problem
     >>> crew = Crew(BernoulliArms([1.0, 0.0]), Setup(Problem(n=2, m=1, agents=2, horizon=8), seed=1), Recorder())
     >>> division = Division(arms=2, positions=np.array([0, 1]), times=np.array([4, 4]), sizes=[1, 1])
-    >>> crew.pull_together(np.array([1, 0]), division)
+    >>> crew.pull_together(Pull(np.array([1, 0]), division.times), np.array([1, 0]), division)
     Means(means=array([0., 1.]))
     """
 
@@ -53,13 +54,14 @@ class Crew:
             return None
         return self._pull_together
 
-    def _pull_together(self, arms: Ints, division: Division) -> Means:
+    def _pull_together(self, question: Pull, arms: Ints, division: Division) -> Means:
         assert self._pull is not None
+        assert question.arms is not None
         members = self.members[: len(division.sizes)]
         for agent, pulls in zip(members, division.pulls, strict=True):
             agent.check_horizon(pulls)
             agent.draws.pulls_made += pulls
-        sums = self._pull(arms[division.positions], division, [agent.draws for agent in members])
+        sums = self._pull(question.arms, division, [agent.draws for agent in members])
         if self._mirrored:
             sums = opposite(sums, division.times, bounded=self._problem.bounded)
         self.batches.append((arms, division.times_by_arm, division.add_up(sums), None))

@@ -18,8 +18,9 @@ Direction = Literal["down", "up"]
 Form = tuple[type[Message], tuple[str, ...], tuple[str, ...]]
 """What the fixed part of a message's cost depends on: its kind, what is free in it, and what it was chosen from."""
 form_of: Callable[[Message], Form] = attrgetter("__class__", "free", "chosen_from")
-_type_code: Callable[[Any], str] = attrgetter("dtype.char")
-_size: Callable[[Any], int] = attrgetter("size")
+
+ValueOf = Callable[[Message], Any]
+"""Reads a field of a message."""
 
 _BITS = {bool: 1, int: 32, float: 64}
 _ARRAY_BITS = {"?": 1, "l": 32, "q": 32, "d": 64}  # by NumPy's type codes
@@ -48,15 +49,10 @@ def _cost_of_form(form: Form, messages: Collection[Message], count: int) -> tupl
     """Words and bits of `count` messages of the same form together; their arrays may be joined in fewer."""
     words, bits, optional, arrays = _fixed_cost(*form)
     words, bits = words * count, bits * count
-    for name, size in optional:
-        bits += size * sum(value is not None for value in map(attrgetter(name), messages))
-    for name in arrays:
-        values = list(map(attrgetter(name), messages))
-        if set(map(type, values)) == {np.ndarray} and len(codes := set(map(_type_code, values))) == 1:
-            count = sum(map(_size, values))
-            words, bits = words + count, bits + count * _ARRAY_BITS[codes.pop()]
-            continue
-        for value in values:
+    for value_of, size in optional:
+        bits += size * sum(value is not None for value in map(value_of, messages))
+    for value_of in arrays:
+        for value in map(value_of, messages):
             if isinstance(value, np.ndarray):
                 words, bits = words + value.size, bits + value.size * _ARRAY_BITS[value.dtype.char]
             elif isinstance(value, Packed):
@@ -67,11 +63,10 @@ def _cost_of_form(form: Form, messages: Collection[Message], count: int) -> tupl
 @cache
 def _fixed_cost(
     kind: type[Message], free: tuple[str, ...], chosen_from: tuple[str, ...]
-) -> tuple[int, int, tuple[tuple[str, int], ...], tuple[str, ...]]:
+) -> tuple[int, int, list[tuple[ValueOf, int]], list[ValueOf]]:
     """What is the same for all messages of a form, and which fields differ.
 
-    Words and bits of the choice and of scalar fields, the names of optional ones with the bits of their numbers, and
-    the names of array fields.
+    Words and bits of the choice and of scalar fields, optional fields with the bits of their numbers, and array fields.
     """
     types = {field.name: field.type for field in msgspec.structs.fields(kind)}
     unknown = set(free) - set(types)
@@ -80,12 +75,13 @@ def _fixed_cost(
     counted = {name: type_ for name, type_ in types.items() if name not in {"free", "chosen_from", *free}}
     check_fields(kind)
     scalars = [_BITS[type_] for type_ in counted.values() if type_ in _BITS]
-    optional = [(name, size) for name, type_ in counted.items() if (size := _optional_bits(type_)) is not None]
+    sizes = {name: _optional_bits(type_) for name, type_ in counted.items()}
+    optional: list[tuple[ValueOf, int]] = [(attrgetter(name), size) for name, size in sizes.items() if size is not None]
     scalars += [1 for type_ in counted.values() if presence_is_paid(kind, type_)]
     if chosen_from:
         scalars.append(_choice_bits(kind, chosen_from))
-    arrays = tuple(name for name, type_ in counted.items() if _is_array(type_))
-    return len(scalars), sum(scalars), tuple(optional), arrays
+    arrays: list[ValueOf] = [attrgetter(name) for name, type_ in counted.items() if _is_array(type_)]
+    return len(scalars), sum(scalars), optional, arrays
 
 
 def check_fields(kind: type[Message]) -> None:
@@ -239,7 +235,7 @@ class _RoundTotals:
     def __init__(self, phase: str, live: int, agents: int) -> None:
         self.phase, self.live = phase, live
         self.pulls = [0] * agents
-        self.round_trips = 0
+        self.round_trips, self.words, self.bits = 0, 0, 0
         self.entries: dict[tuple[str, Direction], list[int]] = {}
 
 
@@ -283,7 +279,10 @@ class Meter:
         self._add(form, direction, copies, words, bits)
 
     def _add(self, form: Form, direction: Direction, messages: int, words: int, bits: int) -> None:
-        entry = self._current.entries.setdefault((kind_of(form[0]), direction), [0, 0, 0])
+        current = self._current
+        current.words += words
+        current.bits += bits
+        entry = current.entries.setdefault((kind_of(form[0]), direction), [0, 0, 0])
         entry[0] += messages
         entry[1] += words
         entry[2] += bits
@@ -333,8 +332,8 @@ class Meter:
                 live=totals.live,
                 pulls=sum(totals.pulls),
                 time=max(totals.pulls),
-                words=sum(words for _, words, _ in totals.entries.values()),
-                bits=sum(bits for _, _, bits in totals.entries.values()),
+                words=totals.words,
+                bits=totals.bits,
                 round_trips=totals.round_trips,
             )
             for number, totals in enumerate(self._all_rounds)

@@ -28,6 +28,7 @@ The kind of a message is free if it follows from the same. If it does not, it te
 then lists the kinds that were possible in `chosen_from`, and the choice costs one word.
 """
 
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -60,6 +61,7 @@ class Message(
     """All kinds that could have been sent instead, and this one, if the choice depends on data or chance."""
 
 
+@cache
 def kind_of(message: type[Message]) -> str:
     """The kind of a message class: its pinned tag, which the ledger, the wire and logs use.
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from collabtop.arms.division import Division
+from collabtop.arms.division import Division, EqualDivision
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import SiteError
 from collabtop.protocol.messages import CoarseMeans, Flags, Ints, Means, Message, Moments, Pull, PullOpen, Reals
@@ -64,8 +64,7 @@ class AllAgents:
         agents = coordinator.agents
         if self._by_agent or coordinator.problem.weights is not None or not _can_join(coordinator, arms * agents):
             return None
-        positions = np.tile(np.arange(arms), agents)
-        division = Division(arms, positions, np.full(arms * agents, times), [arms] * agents)
+        division = EqualDivision(arms, agents, times)
         means = coordinator.ask_together(live, division, ("arms", "times") if all_live else ("times",))
         return None if means is None else division.add_up(means * times)
 
