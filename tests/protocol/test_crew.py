@@ -15,7 +15,7 @@ from collabtop.errors import ProtocolError
 from collabtop.protocol.agent import Agent
 from collabtop.protocol.batches import ArmTotals
 from collabtop.protocol.crew import Crew
-from collabtop.protocol.messages import Pull, Request, SendSquares
+from collabtop.protocol.messages import Pull, PullOpen, Request, SendSquares
 from collabtop.protocol.setup import Setup
 
 N, AGENTS = 40, 6
@@ -114,6 +114,26 @@ def test_a_non_iid_run_with_joined_pulls_is_the_same_as_one_with_messages(algori
     )
     assert joined == by_messages
     assert joined.ledger == by_messages.ledger
+
+
+@given(
+    rounds=st.lists(st.tuples(st.integers(1, 9), st.integers(1, AGENTS)), min_size=1, max_size=5),
+    mirrored=st.booleans(),
+)
+def test_open_arms_are_the_same_for_agents_that_are_asked_together_or_not(rounds, mirrored):
+    setup = setup_of(mirrored=mirrored)
+    crew = Crew(GROUPS, setup, Recorder())
+    alone = [Agent(number, GROUPS, setup) for number in range(AGENTS)]
+    survived, asked = None, AGENTS
+    for number, (times, present) in enumerate(rounds, start=1):
+        question, asked = PullOpen(survived, times, 0.3), asked if times % 2 else min(asked, present)
+        requests = [Request(agent, number, (question,)) for agent in range(asked)]
+        assert crew.answer(requests) == [alone[request.agent].answer(request) for request in requests]
+        survived = np.arange(N if survived is None else survived.sum()) % 4 < 3
+    totals = ArmTotals(N, crew.batches)
+    expected = ArmTotals(N, [batch for agent in alone for batch in agent.batches])
+    assert totals.pulls.tolist() == expected.pulls.tolist()
+    assert totals.sums.tolist() == expected.sums.tolist()
 
 
 def test_a_repeated_request_gets_the_same_reply_without_new_pulls():

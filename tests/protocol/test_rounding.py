@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from collabtop.problem import Problem
-from collabtop.protocol import ledger, rounding, wire
+from collabtop.protocol import ledger, wire
 from collabtop.protocol.agent import Agent
 from collabtop.protocol.messages import CoarseMeans, PullOpen, Request, arcsine_levels
 from collabtop.protocol.packing import Packed
-from collabtop.protocol.rounding import NoiseGauge, coarse_counts, coarse_means, coarse_steps
+from collabtop.protocol.rounding import NoiseGauge, all_coarse_means, coarse_counts, coarse_means, coarse_steps
 from collabtop.protocol.setup import Setup
 from collabtop.testing import ConstantArms, words_on_wire
 
@@ -104,7 +104,7 @@ def test_the_gauge_finds_the_noise_of_rewards_whatever_their_means(noise):
     # Beta rewards with concentration c have a share of 1 / (1 + c) of the variance of 0/1 rewards.
     rng, gauge = np.random.default_rng(3), NoiseGauge(4_000)
     means = rng.uniform(0.01, 0.99, 4_000)
-    assert gauge.noise is None
+    assert np.isnan(gauge.noise).all()
     for times in (10, 31):
         first, second = times // 2, times - times // 2
         sums = []
@@ -115,15 +115,15 @@ def test_the_gauge_finds_the_noise_of_rewards_whatever_their_means(noise):
                 sums.append(rng.beta(4 * means, 4 * (1 - means), (half, 4_000)).sum(axis=0))
         gauge.add(sums[0], first, sums[1], second)
     # With few pulls, mean (1 - mean) of the sample is a few percent smaller than that of the arm.
-    assert gauge.noise == pytest.approx(noise, rel=0.1)
+    assert gauge.noise == pytest.approx([noise], rel=0.1)
 
 
 def test_arms_that_are_no_longer_open_do_not_count_for_the_gauge():
     gauge = NoiseGauge(2)
     gauge.add(np.array([4.0, 2.0]), 4, np.array([0.0, 2.0]), 4)  # the first is noisy, the second is not
-    assert gauge.noise == 1
+    assert gauge.noise.tolist() == [1]
     gauge.keep(np.array([False, True]))
-    assert gauge.noise == 0
+    assert gauge.noise.tolist() == [0]
 
 
 @given(levels=st.lists(st.integers(0, 1024), min_size=1, max_size=12), times=st.integers(2, 50))
@@ -156,12 +156,31 @@ def test_any_noise_and_coarseness_give_a_valid_message(noise, coarseness, times)
 
 @given(
     times=st.integers(1, 10**7),
-    noise=st.one_of(st.none(), st.just(0.0), st.floats(1e-15, 1.0)),
+    noise=st.lists(st.one_of(st.just(np.nan), st.just(0.0), st.floats(1e-15, 1.0)), min_size=1, max_size=4),
     coarseness=st.sampled_from([0.0, 0.01, 0.05, 0.5]),
+    whole=st.booleans(),
 )
-def test_the_steps_of_many_agents_at_once_are_those_of_each(times, noise, coarseness):
-    [steps] = coarse_steps(times, np.array([np.nan if noise is None else noise]), coarseness)
-    assert steps == rounding._arcsine_steps(times, noise, coarseness)
+def test_the_answers_of_many_agents_at_once_are_those_of_each(times, noise, coarseness, whole):
+    sums = np.linspace(0, times, 3 * len(noise)).reshape(len(noise), 3)
+    sums = np.floor(sums) if whole else sums
+    rngs = [[np.random.default_rng(agent) for agent in range(len(noise))] for _ in range(2)]
+    together = all_coarse_means(sums, times, np.array(noise), coarseness, rngs[0])
+    each = zip(sums, noise, rngs[1], strict=True)
+    alone = [coarse_means(row, times, share, coarseness, rng) for row, share, rng in each]
+    assert [wire.encode(answer) for answer in together] == [wire.encode(answer) for answer in alone]
+    assert [means.tolist() for means in CoarseMeans.all_means(together)] == [one.means().tolist() for one in alone]
+
+
+@given(times=st.integers(1, 10**7), noise=st.floats(1e-15, 1.0), coarseness=st.sampled_from([0.01, 0.05, 0.5]))
+def test_steps_take_as_many_bits_as_their_angle_needs(times, noise, coarseness):
+    angle = math.sqrt(coarseness * noise / times)
+    [steps] = coarse_steps(times, np.array([noise]), coarseness)
+    assert steps == ((1 << math.ceil(math.pi / 2 / angle).bit_length()) - 1 if angle >= 2 / (2**31 - 1) else 0)
+
+
+@pytest.mark.parametrize(("noise", "coarseness"), [(np.nan, 0.05), (0.0, 0.05), (1.0, 0.0)])
+def test_without_noise_or_coarseness_there_are_no_steps(noise, coarseness):
+    assert coarse_steps(100, np.array([noise]), coarseness).tolist() == [0]
 
 
 @given(st.integers(0, 5_000), st.integers(0, 2**31), st.sampled_from([np.nan, 0.0, 0.3, 1.0]))

@@ -82,7 +82,9 @@ class FrugalTopNonIID(Algorithm):
             coordinator.begin_round("shared", live=len(live))
             board.add(live, *agents.pull_open(live, survived, pulls[r], self.coarseness))
             still_live = eliminate(board, live, problem.m, sizes[r + 1], r, "shared", rng)  # I_{r+1}
-            survived = np.isin(live, still_live, assume_unique=True)
+            survived = np.zeros(problem.n, np.bool_)
+            survived[still_live] = True
+            survived = survived[live]
             r, live = r + 1, still_live
 
     def simulate(self, problem: Problem, means: Reals, runs: int, rng: np.random.Generator) -> Flags:

@@ -74,25 +74,26 @@ class Division:
 
 
 class EqualDivision(Division):
-    """A division in which each of several agents pulls every arm equally often.
+    """A division in which each of several agents pulls every arm equally often, in one batch of pulls or more.
 
-    >>> division = EqualDivision(arms=3, agents=2, times=5)
+    >>> division = EqualDivision(arms=3, agents=2, times=[5])
     >>> division.pulls, division.times_by_arm
     ([15, 15], array([10]))
     >>> division.add_up(np.array([4.0, 1.0, 2.0, 3.0, 5.0, 0.0]))
     array([7., 6., 2.])
     """
 
-    def __init__(self, arms: int, agents: int, times: int) -> None:
-        self.arms, self.sizes = arms, [arms] * agents
-        self.times = np.full(arms * agents, times)
-        self.pulls, self.times_by_arm = [arms * times] * agents, np.array([times * agents])
+    def __init__(self, arms: int, agents: int, times: Sequence[int]) -> None:
+        self.arms, self.sizes = arms, [arms * len(times)] * agents
+        self.times = np.array([*times] * agents).repeat(arms)
+        self.pulls, self.times_by_arm = [arms * sum(times)] * agents, np.array([sum(times) * agents])
+        self._batches = agents * len(times)
 
     def arms_of(self, arms: NDArray[np.int64]) -> NDArray[np.int64]:
         """Which of these arms each position is."""
-        return arms if len(self.sizes) == 1 else np.concatenate([arms] * len(self.sizes))
+        return arms if self._batches == 1 else np.concatenate([arms] * self._batches)
 
     def add_up(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """The sum over the parts of each arm's values."""
-        sums: NDArray[np.float64] = np.add.reduce(values.reshape(-1, self.arms)) if len(self.sizes) > 1 else values
+        sums: NDArray[np.float64] = np.add.reduce(values.reshape(-1, self.arms)) if self._batches > 1 else values
         return sums

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,9 @@ from collabtop.protocol import messages as msg
 from collabtop.protocol.batches import Batches
 from collabtop.protocol.extension import AgentExtension, extension_of
 from collabtop.protocol.messages import Flags, Ints, Message, Reals, Reply, Request
+from collabtop.protocol.open_arms import OpenArms, all_arms, halves
 from collabtop.protocol.pruning import prune
-from collabtop.protocol.rounding import NoiseGauge, coarse_means, with_squares
+from collabtop.protocol.rounding import with_squares
 from collabtop.protocol.setup import Setup
 from collabtop.protocol.ties import perturbed, random_order
 
@@ -30,14 +30,6 @@ _FEW_ARMS = 32
 _NO_ARMS = np.empty(0, np.int64)
 _NO_REALS = np.empty(0)
 _NO_FLAGS = np.empty(0, np.bool_)
-
-
-@lru_cache(maxsize=1)
-def all_arms(n: int) -> Ints:
-    """The numbers of all arms, which the agents of a process share."""
-    arms = np.arange(n)
-    arms.setflags(write=False)
-    return arms
 
 
 def _total(times: Ints) -> int:
@@ -90,9 +82,8 @@ class Agent:
         self._means, self._keys, self._order = _NO_REALS, _NO_REALS, _NO_ARMS
         self._is_top: Flags = _NO_FLAGS
         self._accepted: list[tuple[Ints, Reals]] = []
-        self._open: Ints | None = None  # None: all arms
-        self._open_pulls = 0  # of each open arm, by all agents
-        self._gauge: NoiseGauge | None = None
+        self.open_arms: OpenArms | None = None
+        """The arms that `PullOpen` has left open; None: all."""
         self._own_limit = arms.pull_limit_of(number)
         if self._own_limit is not None:
             self._own_pulls, self._own_sums = np.zeros(arms.n, np.int64), np.zeros(arms.n)
@@ -103,7 +94,7 @@ class Agent:
 
     def answer(self, request: Request) -> Reply:
         """Process the messages of a request and return the reply; a repeated request gets the same reply."""
-        if self._last is not None and self._last.number >= request.number:
+        if self._last is not None and not self.is_new(request):
             if self._last.number > request.number:
                 raise ProtocolError(f"agent {self.number} has answered requests later than request {request.number}")
             return self._last
@@ -116,7 +107,15 @@ class Agent:
             answer = handler(self, message) if handler is not None else self._handle_by_extension(message)
         if answer is None:
             raise ProtocolError(f"request {request.number} to agent {self.number} contains no question")
-        self._last = Reply(self.number, request.number, self.draws.pulls_made - pulls_before, answer)
+        return self.reply(request, self.draws.pulls_made - pulls_before, answer)
+
+    def is_new(self, request: Request) -> bool:
+        """Whether this agent has not replied to the request yet."""
+        return self._last is None or self._last.number < request.number
+
+    def reply(self, request: Request, pulls: int, answer: Message) -> Reply:
+        """Reply to a request with this answer, for which `pulls` pulls were made."""
+        self._last = Reply(self.number, request.number, pulls, answer)
         return self._last
 
     # -- what an extension uses (`AgentAccess`)
@@ -268,25 +267,22 @@ class Agent:
         """Do nothing: the counts determine the number of pulls, which every `Pull` states anyway."""
 
     def _pull_open(self, message: msg.PullOpen) -> msg.CoarseMeans:
-        if self._open is None or self._gauge is None:
-            self._open, self._gauge = all_arms(self._problem.n), NoiseGauge(self._problem.n)
-        if message.survived is not None:
-            self._open = self._open[message.survived]
-            self._gauge.keep(message.survived)
-        start, times = self._problem.share(self.number, message.times, self._open_pulls)
-        self._open_pulls += message.times * self._problem.agents
+        open_arms = self.open_arms = self.open_arms or OpenArms(self._problem.n, agents=1)
+        open_arms.keep(message.survived)
+        start, times = self._problem.share(self.number, message.times, open_arms.pulls)
+        open_arms.pulls += message.times * self._problem.agents
         if not self._problem.bounded:  # means without bounds are not rounded
-            means = self._draw(self._open, np.array([times]), start) / times
+            means = self._draw(open_arms.arms, np.array([times]), start) / times
             return msg.CoarseMeans(0, False, None, means)
-        half = times // 2
-        parts = [(times - half, start), (half, start + times - half)] if half else [(times, start)]
-        (sums, squares), *second = self._draw_parts(self._open, parts)
-        for second_sums, second_squares in second:
-            self._gauge.add(sums, times - half, second_sums, half)
-            sums = sums + second_sums
-            squares = None if squares is None or second_squares is None else squares + second_squares
-        answer = coarse_means(sums, times, self._gauge.noise, message.coarseness, self.draws.bulk)
-        return with_squares(answer, sums, squares, times) if self.sends_squares else answer
+        counts = halves(times)
+        drawn = self._draw_parts(open_arms.arms, list(zip(counts, (start, start + counts[0]), strict=False)))
+        parts = [part[np.newaxis] for part, _ in drawn]
+        [answer] = open_arms.answers(parts, counts, message.coarseness, [self.draws.bulk])
+        if not self.sends_squares:
+            return answer
+        known = [squares for _, squares in drawn if squares is not None]
+        squares = np.add.reduce(known) if len(known) == len(drawn) else None
+        return with_squares(answer, np.add.reduce([sums for sums, _ in drawn]), squares, times)
 
     def _deal(self, message: msg.Deal) -> msg.Held:
         self._hand = hashing.hand(message.coefficients, self._problem.n, self._problem.agents, self.number)

@@ -1,18 +1,26 @@
 """Agents of one process, which answer one after the other, or make simulated pulls together."""
 
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from operator import attrgetter
 
 from collabtop.arms import Arms
 from collabtop.arms.base import Recorder
-from collabtop.arms.division import Division
+from collabtop.arms.division import Division, EqualDivision
 from collabtop.problem import opposite
 from collabtop.protocol.agent import Agent
 from collabtop.protocol.batches import Batches
-from collabtop.protocol.messages import Ints, Means, Pull, Reply, Request
+from collabtop.protocol.messages import Ints, Means, Pull, PullOpen, Reals, Reply, Request
+from collabtop.protocol.open_arms import OpenArms, halves
 from collabtop.protocol.setup import Setup
 
+_FEW_ARMS = 1 << 14
 _sends_squares = attrgetter("sends_squares")
+
+
+def _asks_open(request: Request) -> bool:
+    return type(request.messages[-1]) is PullOpen
+
 
 DividedPull = Callable[[Pull, Ints, Division], Means]
 """Makes the pulls of an exchange: from the questions to all agents, joined in one, the arms and their division. Returns
@@ -42,27 +50,59 @@ class Crew:
         self._problem, self._mirrored, self._recorder = setup.problem, setup.mirrored, recorder
         plain = not (setup.problem.numbered or setup.prices or setup.privacy)
         self._pull = arms.pull_together if plain else None
+        few = setup.problem.n * setup.problem.agents <= _FEW_ARMS
+        self._open = OpenArms(setup.problem.n, setup.problem.agents) if few and self._pull else None
 
     def answer(self, requests: Sequence[Request]) -> list[Reply]:
         """Let each agent answer its request."""
+        if self._open is not None and any(map(_asks_open, requests)):
+            if self._all_are_asked_alike(requests) and self._can_pull_together:
+                return self._pull_open_together(self._open, requests)
+            for agent, open_arms in zip(self.members, self._open.by_agent(), strict=True):  # as far as they are
+                agent.open_arms = open_arms
+            self._open = None
         return [self.members[request.agent].answer(request) for request in requests]
+
+    def _all_are_asked_alike(self, requests: Sequence[Request]) -> bool:
+        """Whether all agents get the same new request, of one message."""
+        first = requests[0].messages
+        alike = len(first) == 1 and all(request.messages[-1] is first[0] for request in requests)
+        return alike and len(requests) == len(self.members) and all(map(Agent.is_new, self.members, requests))
+
+    @property
+    def _can_pull_together(self) -> bool:
+        return self._pull is not None and self._recorder.is_idle and not any(map(_sends_squares, self.members))
 
     @property
     def pull_together(self) -> DividedPull | None:
         """How agents make the pulls of an exchange together; None if each has to make its own."""
-        if self._pull is None or not self._recorder.is_idle or any(map(_sends_squares, self.members)):
-            return None
-        return self._pull_together
+        return self._pull_together if self._can_pull_together else None
 
     def _pull_together(self, question: Pull, arms: Ints, division: Division) -> Means:
-        assert self._pull is not None
         assert question.arms is not None
+        sums = self._sums(question.arms, division)
+        self.batches.append((arms, division.times_by_arm, division.add_up(sums), None))
+        return Means(sums / division.times)
+
+    def _pull_open_together(self, open_arms: OpenArms, requests: Sequence[Request]) -> list[Reply]:
+        question: PullOpen = requests[0].messages[0]  # type: ignore[assignment]  # all get the same one
+        open_arms.keep(question.survived)
+        arms, times, agents = open_arms.arms, halves(question.times), len(self.members)
+        open_arms.pulls += question.times * agents
+        division, rngs = EqualDivision(len(arms), agents, times), [agent.rng for agent in self.members]
+        drawn = self._sums(division.arms_of(arms), division)
+        parts = drawn.reshape(agents, len(times), len(arms)).swapaxes(0, 1)
+        answers = open_arms.answers(list(parts), times, question.coarseness, rngs)
+        self.batches.append((arms, division.times_by_arm, division.add_up(drawn), None))
+        pulls = repeat(len(arms) * question.times)
+        return list(map(Agent.reply, self.members, requests, pulls, answers))
+
+    def _sums(self, arms: Ints, division: Division) -> Reals:
+        """Let the agents draw their parts of a division; returns one sum per position."""
+        assert self._pull is not None
         members = self.members[: len(division.sizes)]
         for agent, pulls in zip(members, division.pulls, strict=True):
             agent.check_horizon(pulls)
             agent.draws.pulls_made += pulls
-        sums = self._pull(question.arms, division, [agent.draws for agent in members])
-        if self._mirrored:
-            sums = opposite(sums, division.times, bounded=self._problem.bounded)
-        self.batches.append((arms, division.times_by_arm, division.add_up(sums), None))
-        return Means(sums / division.times)
+        sums = self._pull(arms, division, [agent.draws for agent in members])
+        return opposite(sums, division.times, bounded=self._problem.bounded) if self._mirrored else sums

@@ -53,6 +53,8 @@ def _cost_of_form(form: Form, messages: Collection[Message], count: int) -> tupl
         bits += size * sum(value is not None for value in map(value_of, messages))
     for value_of in arrays:
         for value in map(value_of, messages):
+            if value is None:
+                continue
             if isinstance(value, np.ndarray):
                 words, bits = words + value.size, bits + value.size * _ARRAY_BITS[value.dtype.char]
             elif isinstance(value, Packed):

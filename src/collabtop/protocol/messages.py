@@ -28,7 +28,7 @@ The kind of a message is free if it follows from the same. If it does not, it te
 then lists the kinds that were possible in `chosen_from`, and the choice costs one word.
 """
 
-from functools import cache
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -61,7 +61,6 @@ class Message(
     """All kinds that could have been sent instead, and this one, if the choice depends on data or chance."""
 
 
-@cache
 def kind_of(message: type[Message]) -> str:
     """The kind of a message class: its pinned tag, which the ledger, the wire and logs use.
 
@@ -270,11 +269,30 @@ class CoarseMeans(Message, frozen=True, tag="CoarseMeans"):
         """The means, rounded or exact."""
         if self.packed is None:
             return np.empty(0) if self.exact is None else self.exact
-        numbers = self.packed.unpack()
+        return self._means_of(self.packed.unpack())
+
+    def _means_of(self, numbers: Ints) -> Reals:
         return arcsine_levels(numbers, self.steps) if self.arcsine else numbers / self.steps
 
+    @staticmethod
+    def all_means(answers: "Sequence[CoarseMeans]") -> "list[Reals]":
+        """The means of several answers; those with the same steps are unpacked together."""
+        means: dict[int, Reals] = {}
+        rows_by_form: dict[tuple[int, int, int, bool], list[tuple[int, Packed]]] = {}
+        for row, answer in enumerate(answers):
+            if answer.packed is None:
+                means[row] = answer.means()
+            else:
+                form = answer.packed.count, answer.packed.width, answer.steps, answer.arcsine
+                rows_by_form.setdefault(form, []).append((row, answer.packed))
+        for rows in rows_by_form.values():
+            numbers = Packed.unpack_rows([packed for _, packed in rows])
+            first, _ = rows[0]
+            means.update(zip([row for row, _ in rows], answers[first]._means_of(numbers), strict=True))
+        return [means[row] for row in range(len(answers))]
 
-def arcsine_levels(numbers: Ints | Reals, steps: int) -> Reals:
+
+def arcsine_levels(numbers: Ints | Reals, steps: Reals | int) -> Reals:
     """The means at these numbers of steps on the arcsine scale, on which 0/1 rewards of all means are equally noisy.
 
     >>> arcsine_levels(np.array([0, 1, 2, 3]), steps=3).round(2)

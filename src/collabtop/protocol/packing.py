@@ -1,5 +1,7 @@
 """Packs whole numbers with as many bits each as the largest possible value needs."""
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -30,16 +32,30 @@ class Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def of(cls, numbers: NDArray[np.int64], largest: int) -> "Packed":
         """Pack numbers from 0 to `largest`."""
+        return cls.rows(numbers[np.newaxis], largest)[0]
+
+    @classmethod
+    def rows(cls, numbers: NDArray[np.int64], largest: int) -> "list[Packed]":
+        """Pack each row of numbers from 0 to `largest`."""
+        rows, count = numbers.shape
         width = max(1, largest.bit_length())
         size = 2 if width <= 16 else 8
-        raw = numbers.astype(f"<u{size}").view(np.uint8).reshape(-1, size)
-        digits = np.unpackbits(raw, axis=1, count=width, bitorder="little")
-        return cls(len(numbers), width, np.packbits(digits).tobytes())
+        raw = np.ascontiguousarray(numbers, f"<u{size}").view(np.uint8).reshape(rows, count, size)
+        digits = np.unpackbits(raw, axis=2, count=width, bitorder="little").reshape(rows, count * width)
+        return [cls(count, width, row.tobytes()) for row in np.packbits(digits, axis=1)]
 
     def unpack(self) -> NDArray[np.int64]:
         """The numbers."""
-        digits = np.unpackbits(np.frombuffer(self.data, np.uint8), count=self.count * self.width)
-        numbers: NDArray[np.int64] = digits.reshape(self.count, self.width) @ (1 << np.arange(self.width))
+        numbers: NDArray[np.int64] = self.unpack_rows([self])[0]
+        return numbers
+
+    @staticmethod
+    def unpack_rows(packed: "Sequence[Packed]") -> NDArray[np.int64]:
+        """The numbers of each of these, which have the same count and width, as rows."""
+        count, width = packed[0].count, packed[0].width
+        data = np.frombuffer(b"".join([part.data for part in packed]), np.uint8).reshape(len(packed), -1)
+        digits = np.unpackbits(data, axis=1, count=count * width).reshape(len(packed), count, width)
+        numbers: NDArray[np.int64] = digits @ (1 << np.arange(width))
         return numbers
 
     @property

@@ -1,11 +1,13 @@
 """Rounds means before they are sent, each with a precision that matches its own sampling error."""
 
 import math
+from collections.abc import Sequence
+from copy import copy
 
 import msgspec
 import numpy as np
 
-from collabtop.protocol.messages import CoarseMeans, Flags, Ints, Reals, arcsine_levels
+from collabtop.protocol.messages import CoarseMeans, Flags, Reals, arcsine_levels
 from collabtop.protocol.packing import Packed
 
 _MAX_STEPS = 2**31 - 1
@@ -15,22 +17,33 @@ _MAX_STEPS = 2**31 - 1
 class NoiseGauge:
     """Estimates how noisy the rewards of the open arms are, from the difference between two halves of the same pulls.
 
+    Agents whose pulls are made together share a gauge; it has a row for each.
+
     >>> gauge = NoiseGauge(arms=2)
     >>> gauge.add(np.array([3.0, 1.0]), 4, np.array([1.0, 3.0]), 4)
     >>> gauge.noise
-    1.0
+    array([1.])
     """
 
-    def __init__(self, arms: int) -> None:
+    def __init__(self, arms: int, agents: int = 1) -> None:
         # Every agent has these for every open arm, and only their totals matter.
-        self._variances, self._limits, self._batches = np.zeros(arms, np.float32), np.zeros(arms, np.float32), 0
+        self._variances, self._limits = np.zeros((2, agents, arms), np.float32)
+        self._batches = 0
+
+    def by_agent(self) -> list["NoiseGauge"]:
+        """A gauge for each agent."""
+        alone = [copy(self) for _ in self._limits]
+        for agent, gauge in enumerate(alone):
+            gauge._variances, gauge._limits = self._variances[[agent]], self._limits[[agent]]
+        return alone
 
     def keep(self, survived: Flags) -> None:
         """Continue with these arms: those that are no longer open say nothing about the others."""
-        self._variances, self._limits = self._variances[survived], self._limits[survived]
+        self._variances = self._variances.compress(survived, axis=1)
+        self._limits = self._limits.compress(survived, axis=1)
 
     def add(self, first: Reals, first_times: int, second: Reals, second_times: int) -> None:
-        """Add the sums of two batches of pulls of the open arms."""
+        """Add the sums of two batches of pulls of the open arms, one row per agent."""
         differences = first / first_times - second / second_times
         means = (first + second) / (first_times + second_times)
         self._variances += differences**2 / (1 / first_times + 1 / second_times)
@@ -38,15 +51,16 @@ class NoiseGauge:
         self._batches += 1
 
     @property
-    def noise(self) -> float | None:
-        """The variance of a reward as a share of mean (1 - mean), its limit; None before the first two batches.
+    def noise(self) -> Reals:
+        """The variance of a reward as a share of mean (1 - mean), its limit; NaN before the first two batches.
 
         Rewards of 0 and 1 have the variance mean (1 - mean), so the share is 1 for them, whatever their mean.
         """
         if not self._batches:
-            return None
-        limit = float(self._limits.sum(dtype=np.float64))
-        return min(1.0, float(self._variances.sum(dtype=np.float64)) / limit) if limit else 0.0
+            return np.full(len(self._limits), np.nan)
+        variances, limits = (rows.astype(np.float64).sum(axis=1) for rows in (self._variances, self._limits))
+        noise: Reals = np.minimum(1.0, np.divide(variances, limits, out=np.zeros_like(limits), where=limits > 0))
+        return noise
 
 
 def coarse_means(
@@ -64,14 +78,37 @@ def coarse_means(
     >>> coarse_means(np.array([5.0, 2.5]), 10, 0.0, 0.05, rng)
     CoarseMeans(steps=0, arcsine=False, packed=None, exact=array([0.5 , 0.25]))
     """
-    means = sums / times
-    steps = _arcsine_steps(times, noise, coarseness)
-    are_counts = bool((np.floor(sums) == sums).all())
-    if are_counts and (not steps or steps >= times):
-        return CoarseMeans(times, False, Packed.of(sums.astype(np.int64), times), None)
-    if not steps:
-        return CoarseMeans(0, False, None, means)
-    return CoarseMeans(steps, True, Packed.of(_rounded(means, steps, rng), steps), None)
+    share = np.array([np.nan if noise is None else noise])
+    return all_coarse_means(sums[np.newaxis], times, share, coarseness, [rng])[0]
+
+
+def all_coarse_means(
+    sums: Reals, times: int, noise: Reals, coarseness: float, rngs: Sequence[np.random.Generator]
+) -> list[CoarseMeans]:
+    """The `coarse_means` of several agents: a row of sums, an estimate of noise and a generator for each.
+
+    Those of the same precision are packed together.
+    """
+    steps = coarse_steps(times, noise, coarseness).astype(np.int64)
+    counted = (np.floor(sums) == sums).all(axis=1) & ((steps == 0) | (steps >= times))
+    scales = np.where(counted, times, steps).tolist(), (~counted & (steps > 0)).tolist()
+    rows_by_scale: dict[tuple[int, bool], list[int]] = {}
+    for row, form in enumerate(zip(*scales, strict=True)):
+        rows_by_scale.setdefault(form, []).append(row)
+    answers: dict[int, CoarseMeans] = {}
+    for (scale, arcsine), rows in rows_by_scale.items():
+        if not scale:
+            answers.update((row, CoarseMeans(0, False, None, sums[row] / times)) for row in rows)
+            continue
+        numbers = sums[rows]
+        if arcsine:
+            chance = np.array([rngs[row].random(numbers.shape[1]) for row in rows])
+            means = numbers / times
+            below, low, high = _levels(means, scale)
+            numbers = below + (chance < (means - low) / (high - low))  # so that its expectation is the mean
+        packed = Packed.rows(numbers.astype(np.int64), scale)
+        answers.update((row, CoarseMeans(scale, arcsine, part, None)) for row, part in zip(rows, packed, strict=True))
+    return [answers[row] for row in range(len(sums))]
 
 
 def with_squares(answer: CoarseMeans, sums: Reals, squares: Reals | None, times: int) -> CoarseMeans:
@@ -93,25 +130,10 @@ def with_squares(answer: CoarseMeans, sums: Reals, squares: Reals | None, times:
     return CoarseMeans(0, False, None, sums / times, None, squares / times)
 
 
-def _arcsine_steps(times: int, noise: float | None, coarseness: float) -> int:
-    """The number of steps on the arcsine scale, or 0 to send the means as they are."""
-    if not noise or not coarseness:
-        return 0
-    # Randomized rounding of a mean p to steps of angle a adds a variance of at most sin^2(a) p (1 - p). The sampling
-    # variance is noise p (1 - p) / times.
-    angle = math.sqrt(coarseness * noise / times)
-    if angle < 2 / _MAX_STEPS:  # hardly any noise: steps would take as many bits as the means
-        return 0
-    return (1 << math.ceil(math.pi / 2 / angle).bit_length()) - 1  # as many as fit into the same number of bits
-
-
-def _rounded(means: Reals, steps: int, rng: np.random.Generator) -> Ints:
-    """The level above or below each mean, chosen at random so that its expectation is the mean."""
+def _levels(means: Reals, steps: Reals | int) -> tuple[Reals, Reals, Reals]:
+    """The last step on the arcsine scale that is not above each mean, its level, and the next level."""
     below = np.floor(np.arcsin(np.sqrt(means)) * (2 / math.pi * steps) + 1e-9).clip(0, steps - 1)
-    low, high = arcsine_levels(below, steps), arcsine_levels(below + 1, steps)
-    chosen = below + (rng.random(len(means)) < (means - low) / (high - low))
-    rounded: Ints = chosen.astype(np.int64)
-    return rounded
+    return below, arcsine_levels(below, steps), arcsine_levels(below + 1, steps)
 
 
 def coarse_counts(sums: Reals, times: int, noise: Reals, coarseness: float, rng: np.random.Generator) -> Reals:
@@ -128,8 +150,7 @@ def coarse_counts(sums: Reals, times: int, noise: Reals, coarseness: float, rng:
     if not len(rows):
         return sums
     width, means = steps[rows, np.newaxis], sums[rows] / times
-    below = np.floor(np.arcsin(np.sqrt(means)) * (2 / math.pi * width) + 1e-9).clip(0, width - 1)
-    low, high = (np.sin(level * (np.pi / 2 / width)) ** 2 for level in (below, below + 1))  # `arcsine_levels`
+    _, low, high = _levels(means, width)
     rounded = sums.copy()
     rounded[rows] = np.where(rng.random(means.shape) < (means - low) / (high - low), high, low) * times
     return rounded
@@ -141,7 +162,10 @@ def coarse_steps(times: int, noise: Reals, coarseness: float) -> Reals:
     >>> coarse_steps(1_000, np.array([1.0, 0.0, np.nan]), 0.05)
     array([255.,   0.,   0.])
     """
+    # Randomized rounding of a mean p to steps of angle a adds a variance of at most sin^2(a) p (1 - p). The sampling
+    # variance is noise p (1 - p) / times.
     angles = np.sqrt(coarseness * noise / times)
-    coarse = angles >= 2 / _MAX_STEPS  # False for NaN
+    # With hardly any noise, steps would take as many bits as the means. False for NaN.
+    coarse = angles >= 2 / _MAX_STEPS
     bits = np.frexp(np.ceil(math.pi / 2 / np.where(coarse, angles, 1.0)))[1]
-    return np.where(coarse, np.ldexp(1.0, bits) - 1, 0.0)
+    return np.where(coarse, np.ldexp(1.0, bits) - 1, 0.0)  # as many as fit into the same number of bits

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import TypeVar
 
@@ -56,7 +56,7 @@ class AllAgents:
             for agent, (offset, count) in shares.items()
         }
         answers = self._coordinator.ask_present(questions, Means)
-        return self._add_up(live, shares, answers, lambda answer: answer.means)
+        return self._add_up(live, shares, answers, (answer.means for answer in answers.values()))
 
     def _pull_together(self, live: Ints, times: int, *, all_live: bool) -> Reals | None:
         """The same by arrays, if no agent counts differently or is treated apart; None otherwise."""
@@ -64,7 +64,7 @@ class AllAgents:
         agents = coordinator.agents
         if self._by_agent or coordinator.problem.weights is not None or not _can_join(coordinator, arms * agents):
             return None
-        division = EqualDivision(arms, agents, times)
+        division = EqualDivision(arms, agents, [times])
         means = coordinator.ask_together(live, division, ("arms", "times") if all_live else ("times",))
         return None if means is None else division.add_up(means * times)
 
@@ -87,7 +87,7 @@ class AllAgents:
         }
         answers = coordinator.ask(questions, Moments)
         self._add_squares(live, shares, answers, lambda answer: answer.squares)
-        return self._add_up(live, shares, answers, lambda answer: answer.means)
+        return self._add_up(live, shares, answers, (answer.means for answer in answers.values()))
 
     def pull_open(self, live: Ints, survived: Flags | None, times: int, coarseness: float) -> tuple[Reals, int]:
         """The same, with the survivors sent as flags, and means rounded with this coarseness."""
@@ -95,7 +95,10 @@ class AllAgents:
         question = PullOpen(survived, times, coarseness, free=("times", "coarseness"))
         answers = self._coordinator.ask_present(dict.fromkeys(shares, question), CoarseMeans)
         self._add_squares(live, shares, answers, CoarseMeans.squares)
-        return self._add_up(live, shares, answers, CoarseMeans.means)
+        # Many are unpacked one after the other: together they would take K times the memory of the arms.
+        few = len(live) * len(answers) <= _CACHED_ARMS
+        means = CoarseMeans.all_means(list(answers.values())) if few else map(CoarseMeans.means, answers.values())
+        return self._add_up(live, shares, answers, means)
 
     @property
     def _by_agent(self) -> bool:
@@ -127,15 +130,14 @@ class AllAgents:
         live: Ints,
         shares: Mapping[int, tuple[int, int]],
         answers: Mapping[int, _Answer],
-        means_of: Callable[[_Answer], Reals],
+        means: Iterable[Reals],
     ) -> tuple[Reals, int]:
         coordinator = self._coordinator
         if shares and not answers:
             raise SiteError("all agents are lost for good")
         sums, pulls = np.zeros(len(live)), 0
-        for agent, answer in answers.items():
-            # Unpacked one after the other: together they take K times the memory of the arms.
-            local_means, times = means_of(answer), shares[agent][1]
+        for agent, local_means in zip(answers, means, strict=True):
+            times = shares[agent][1]
             sums += local_means * (times * coordinator.problem.weight(agent))
             pulls += times
             self._pulls_by_agent[agent] += times
