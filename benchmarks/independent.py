@@ -1,12 +1,13 @@
 """Error rates of the package against a second, naive implementation, at settings drawn at random.
 
-    python benchmarks/independent.py [--settings 60] [--runs 1000] [--seed 1]
+    python benchmarks/independent.py [--settings 60] [--runs 1000] [--seed 1] [--algorithm NAME ...]
 
 The naive implementation (tests/support/naive.py) shares no code with the package. The settings take all algorithms that
 it has in turn, with few and many arms, m = 1 and larger (above n / 2 too), one agent and more agents than arms, ties at
 the border and elsewhere, tiny means and means near 1, and non-IID arms with weights and without. Each horizon is
 doubled until the naive implementation is right often enough for a rate between 0 and 1. fed-elim stops there with its
-best guess; of its local answers, that of the first agent is compared.
+best guess; of its local answers, that of the first agent is compared. All agents of robust-top are honest, and
+paired-top has arms without examples.
 
 Each setting is compared with Fisher's exact test, corrected for the number of settings (Holm): with equal rates, some
 setting differs with probability 1% at most. Small differences that all point to a fault add up in a second test, of the
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +44,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "full": {"schedule": "full"},
     "frugal-top-noniid": {"coarseness": 0.0},
     "fed-elim": {"confidence": 1 - naive.FED_ELIM_DELTA},
+    "robust-top": {"liars": naive.LIARS},
 }
 
 
@@ -126,13 +129,15 @@ def means_of(kind: str, n: int, m: int, rng: np.random.Generator) -> np.ndarray:
 KINDS = ("spread", "two levels", "three levels", "tiny", "near one", "sparse")
 
 
-def draw_setting(number: int, seed: int) -> Setting:
+def draw_setting(number: int, seed: int, algorithms: Sequence[str] = tuple(naive.ALGORITHMS)) -> Setting:
     """A setting with the algorithm whose turn it is, and all else at random."""
-    algorithm, rng = list(naive.ALGORITHMS)[number % len(naive.ALGORITHMS)], np.random.default_rng([seed, number])
+    algorithm, rng = algorithms[number % len(algorithms)], np.random.default_rng([seed, number])
     kind = str(rng.choice(KINDS))
     n = int(rng.choice(SIZES.get(algorithm, (*SMALL, 20, 31, 50))))
     m = 1 if algorithm in BEST_ARM or rng.random() < 0.4 else int(rng.integers(1, n))
     agents = 1 if algorithm in ONE_AGENT else int(rng.choice([1, 2, 3, 6, 10, 40]))
+    if algorithm == "robust-top":
+        agents = max(agents, 2 * naive.LIARS + 1)
     if algorithm in FED_ELIM:
         agents = min(agents, 6)
     table = np.repeat(means_of(kind, n, m, rng)[:, np.newaxis], agents, axis=1)
@@ -184,12 +189,12 @@ def too_large(squares: list[float]) -> float:
     return math.erfc(scaled / math.sqrt(2)) / 2
 
 
-def compare(settings: int, runs: int, seed: int) -> list[str]:
+def compare(settings: int, runs: int, seed: int, algorithms: Sequence[str] = tuple(naive.ALGORITHMS)) -> list[str]:
     """Print all comparisons, and return what differs by more than chance."""
     p_values: dict[str, float] = {}
     squares = []
     for number in range(settings):
-        setting = draw_setting(number, seed)
+        setting = draw_setting(number, seed, algorithms)
         ours = setting.package_errors(runs, seed=1_000_000 * (number + 1))
         reference = setting.naive_errors(runs, seed=seed + 1_000 + number)
         p, z = fisher(ours, reference, runs), z_score(ours, reference, runs)
@@ -215,8 +220,10 @@ def main() -> None:
     parser.add_argument("--settings", type=int, default=60)
     parser.add_argument("--runs", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--algorithm", action="append", choices=list(naive.ALGORITHMS), help="default: all in turn")
     options = parser.parse_args()
-    different = compare(options.settings, options.runs, options.seed)
+    algorithms = options.algorithm or list(naive.ALGORITHMS)
+    different = compare(options.settings, options.runs, options.seed, algorithms)
     print("\n".join(["different beyond chance:", *different] if different else ["all within chance"]))
     sys.exit(bool(different))
 

@@ -14,8 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import collabtop as ct
+from collabtop.algorithms.paired_top import paired_plan
 from collabtop.algorithms.shared import elimination
+from collabtop.problem import Problem
 
 ROOT = Path(__file__).parents[1]
 
@@ -60,9 +65,33 @@ def test_the_comparison_finds_a_ranking_by_gap_that_breaks_ties_by_rounding(monk
     assert p_value(with_ties("frugal-top"), runs=400) < 1e-6
 
 
+NEWER = ["robust-top", "paired-top"]
+"""Compared on their own, so that the settings of the others stay as they were."""
+OLDER = [name for name in independent.naive.ALGORITHMS if name not in NEWER]
+
+
 @pytest.mark.slow
 def test_at_settings_drawn_at_random_all_error_rates_are_within_chance():
-    assert independent.compare(settings=3 * len(independent.naive.ALGORITHMS), runs=200, seed=3) == []  # false alarm 2%
+    assert independent.compare(settings=3 * len(OLDER), runs=200, seed=3, algorithms=OLDER) == []  # false alarm 2%
+
+
+@pytest.mark.long
+def test_the_error_rates_of_robust_top_and_paired_top_are_within_chance():
+    assert independent.compare(settings=12, runs=300, seed=1, algorithms=NEWER) == []  # false alarm 2%
+
+
+@settings(max_examples=15)
+@given(n=st.integers(2, 300), agents=st.sampled_from([1, 2, 7, 40]), spare=st.integers(0, 1_000))
+def test_the_plan_of_paired_top_is_the_naive_one_up_to_the_grid_on_which_it_is_sought(n, agents, spare):
+    problem = Problem(n, 1, agents, horizon=-(-n // agents) + spare)
+    rounds = independent.naive.paired_rounds(n, agents, problem.horizon)
+    for (size, total), planned in zip(rounds, paired_plan(problem), strict=True):
+        assert abs(planned - total) <= 1 + (n / size) ** 1.1 / 1_024
+
+
+def test_every_algorithm_for_iid_arms_that_runs_to_a_horizon_has_a_naive_implementation():
+    names = [name for name in ct.available_algorithms() if not ct.make_algorithm(name).stops_early]
+    assert set(names) <= set(independent.naive.ALGORITHMS)
 
 
 def test_the_naive_implementation_imports_nothing_of_the_package():

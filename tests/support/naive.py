@@ -558,6 +558,64 @@ def frugal_top_noniid(
     return run.accepted
 
 
+LIARS = 1
+
+
+def robust_top(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+    """As frugal-top-noniid, with honest agents, but the smallest and the largest count of each arm are left out."""
+    rounds = noniid_rounds(len(table), m, horizon)
+    run, before = Run(table, m, rng), 0
+    by_agent = [[0] * len(row) for row in table]
+    for (_, total), keep in zip(rounds, [*(size for size, _ in rounds[1:]), 0], strict=True):
+        for arm in run.open:
+            for agent, mean in enumerate(table[arm]):
+                by_agent[arm][agent] += int(rng.binomial(total - before, mean))
+            run.successes[arm] = sum(sorted(by_agent[arm])[LIARS:-LIARS])
+        before = total
+        if run.open:
+            run.decide(keep)
+    return run.accepted
+
+
+# -- paired-top, on candidates without examples
+
+
+def paired_rounds(n: int, agents: int, horizon: int) -> list[tuple[int, int]]:
+    """Open arms at the start of each round, and their total pulls at its end."""
+    sizes = [n]
+    while sizes[-1] > 2:
+        sizes.append(max(2, min(sizes[-1] - 1, math.floor(sizes[-1] / 1.25))))
+
+    def time(totals: list[int]) -> int:
+        before = [0, *totals]
+        return sum(
+            math.ceil(size * (total - b) / agents) for size, total, b in zip(sizes, totals, before, strict=False)
+        )
+
+    def growing(power: float) -> list[int]:
+        """From one pull on, as size^-power."""
+        return [math.floor((n / size) ** power + 1e-9) for size in sizes]
+
+    if time(growing(1.1)) <= horizon:
+        totals = proportional([size**-1.1 for size in sizes], time, horizon, horizon * agents)
+    else:  # a short horizon: the largest power that fits
+        power = 1.1 * largest(lambda step: step < 1_024 and time(growing(1.1 * step / 1_024)) <= horizon, 0) / 1_024
+        totals = growing(power)
+    return list(zip(sizes, totals, strict=True))
+
+
+def paired_top(table: Table, m: int, horizon: int, rng: np.random.Generator) -> set[int]:
+    rounds = paired_rounds(len(table), len(table[0]), horizon)
+    run, before = Run(table, m, rng), 0
+    for (_, total), keep in zip(rounds, [*(size for size, _ in rounds[1:]), 0], strict=True):
+        for arm in run.open:
+            run.pull(arm, total - before)
+        before = total
+        if run.open:
+            run.decide(keep)
+    return run.accepted
+
+
 ALGORITHMS: dict[str, Callable[..., set[int]]] = {
     "uniform": uniform,
     "kzz": kzz,
@@ -576,4 +634,6 @@ ALGORITHMS: dict[str, Callable[..., set[int]]] = {
     "fed-elim local": fed_elim_local,
     "frugal-top": frugal_top,
     "frugal-top-noniid": frugal_top_noniid,
+    "robust-top": robust_top,
+    "paired-top": paired_top,
 }
