@@ -21,8 +21,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import collabtop as ct
 
@@ -109,6 +107,9 @@ def session(folder: Path) -> tuple[float, int]:
 
 
 def main() -> None:
+    from rich.console import Console  # here, since every worker process imports this script
+    from rich.table import Table
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
     repeats = parser.parse_args().repeats

@@ -5,7 +5,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from time import monotonic, time
 from typing import Any
 
@@ -119,6 +118,8 @@ def _seconds(value: str) -> float:
     try:
         seconds = float(value)
     except ValueError:
+        from email.utils import parsedate_to_datetime  # here, since worker processes would import it at every start
+
         seconds = parsedate_to_datetime(value).timestamp() - time()
     return seconds if 0 <= seconds < math.inf else 0.0
 
