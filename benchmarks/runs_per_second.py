@@ -30,6 +30,7 @@ from rich.table import Table
 import collabtop as ct
 from collabtop.algorithms.registry import algorithm_options
 from collabtop.arms import SimulatedArms
+from collabtop.arms.base import Reals
 
 AGENTS = 10
 BATCH = 100
@@ -80,6 +81,12 @@ def _accepts(algorithm: ct.Algorithm, arms: SimulatedArms, m: int, agents: int) 
     return 2 * m < arms.n  # the best half of the easy arms would have to separate arms that tie
 
 
+def rounds_of(result: ct.Result, arms: SimulatedArms) -> list[tuple[int, Reals]]:
+    """The pulls of each live arm, and as many means as are live, in each round with pulls."""
+    rounds = [(summary.pulls, arms.means[: summary.live]) for summary in result.rounds if summary.live]
+    return [(pulls // means.size, means) for pulls, means in rounds]
+
+
 def seconds(line: Line, runs: int, most: float) -> tuple[float, float]:
     """Median CPU seconds of a run and of its bulk draws, measured alternately."""
     rng, run, bulk = np.random.default_rng(0), [], []
@@ -89,9 +96,8 @@ def seconds(line: Line, runs: int, most: float) -> tuple[float, float]:
             line.arms, line.m, agents=line.agents, horizon=line.horizon, algorithm=line.algorithm, seed=seed
         )
         between = time.process_time()
-        for summary in result.rounds:
-            live = line.arms.means[: summary.live]
-            rng.binomial(summary.pulls // live.size, live)
+        for pulls, live in rounds_of(result, line.arms):
+            rng.binomial(pulls, live)
         run.append(between - began)
         bulk.append(time.process_time() - between)
         if len(run) > 3 and sum(run) > most:
@@ -118,13 +124,12 @@ def batched_seconds(line: Line, most: float) -> tuple[float, float, float] | Non
         return None
     problem = ct.Problem(line.arms.n, line.m, line.agents, line.horizon)
     result = ct.identify(line.arms, line.m, agents=line.agents, horizon=line.horizon, algorithm=line.algorithm, seed=0)
-    rounds = [(summary.pulls // line.arms.means[: summary.live].size, summary.live) for summary in result.rounds]
+    rounds = rounds_of(result, line.arms)
     recorded, rng = RecordedDraws(0), np.random.default_rng(0)
     line.algorithm.answers(problem, line.arms.means, BATCH, recorded)
 
     def sample() -> None:
-        for pulls, live in rounds:
-            means = line.arms.means[:live]
+        for pulls, means in rounds:
             rng.binomial(pulls, means, (BATCH, *means.shape))
 
     def draw() -> None:
