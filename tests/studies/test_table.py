@@ -42,6 +42,17 @@ def test_csv_is_read_back_and_by_others(table, tmp_path):
         assert [row["arms"] for row in csv.DictReader(file)] == ["hard, by name"] * len(table)
 
 
+def test_rows_of_batched_runs_are_read_back_and_checked(tmp_path):
+    arms = {"a, b": ct.BernoulliArms([0.6, 0.5, 0.4])}
+    study = ct.Study(arms=arms, algorithms="kzz", agents=2, horizon=12, runs=30, seed=5, engine="batched")
+    table, path = study.run(jobs=1), tmp_path / "rows.csv"
+    table.to_csv(path)
+    assert ct.StudyTable.from_csv(path) == table
+    path.write_text(path.read_text().replace(",12,7,", ",12,seven,") + "\n")
+    with pytest.raises(ct.FileError, match="line 9: not a row of a study"):
+        ct.StudyTable.from_csv(path)
+
+
 def test_parquet_has_the_same_rows(table, tmp_path):
     table.to_parquet(tmp_path / "rows.parquet")
     frame = polars.read_parquet(tmp_path / "rows.parquet")

@@ -23,6 +23,8 @@ RowEngine = Literal["messages", "batched"]
 
 
 _SHOWN = 50
+_BATCHED = ["", "", "", "", "", "batched"]  # the last columns of a batched run
+_FLAGS = {"True": True, "False": False}
 COSTS = ("words", "bits", "round_trips", "time")
 """What is summarized by mean and standard deviation."""
 
@@ -191,13 +193,30 @@ def _csv(kind: type[msgspec.Struct], rows: Sequence[msgspec.Struct]) -> bytes:
 
 def _read_rows(path: Path) -> Iterable[Row]:
     with path.open(newline="") as file:
-        for line, record in enumerate(csv.DictReader(file), 2):
+        reader = csv.reader(file)
+        header = next(reader, [])
+        as_written = header == list(Row.__struct_fields__)
+        for line, record in enumerate(filter(None, reader), 2):  # empty lines are no rows
             try:
-                fields: dict[str, Any] = {name: value or None for name, value in record.items()}
-                fields["correct"] = record["correct"] == "True"
-                yield msgspec.convert(fields, Row, strict=False)
-            except (msgspec.ValidationError, KeyError) as error:
+                yield (_batched_row(record) if as_written else None) or _checked_row(header, record)
+            except (msgspec.ValidationError, KeyError, ValueError) as error:
                 raise FileError(f"{path}, line {line}: not a row of a study ({error})") from None
+
+
+def _batched_row(record: list[str]) -> Row | None:
+    """The row of a batched run, several times faster than `_checked_row`; None if the record is of a different kind."""
+    if len(record) != len(Row.__struct_fields__) or record[9:] != _BATCHED or record[8] not in _FLAGS:
+        return None
+    arms, algorithm, options, m, agents, horizon, run, seed, correct, *_ = record
+    numbers = int(m), int(agents), int(horizon), int(run), int(seed)
+    return Row(arms, algorithm, options, *numbers, _FLAGS[correct], None, None, None, None, None, "batched")
+
+
+def _checked_row(header: list[str], record: list[str]) -> Row:
+    by_name = dict(zip(header, record, strict=False))
+    fields: dict[str, Any] = {name: value or None for name, value in by_name.items()}
+    fields["correct"] = by_name["correct"] == "True"
+    return msgspec.convert(fields, Row, strict=False)
 
 
 def _summary(setting: Setting, rows: list[Row]) -> "PointSummary":
