@@ -36,13 +36,13 @@ class CrossingRuns(msgspec.Struct, frozen=True):
         return CrossingRuns(self.pilot, self.narrow, factor * self.fine)
 
 
-_DECISIVE = CrossingRuns(100, 1_000, 30_000)
-"""For C2 and C3, which depend on a ratio of horizons that has to be known to within a few percent."""
+_DECISIVE = {1: CrossingRuns(100, 1_000, 60_000), 8: CrossingRuns(100, 1_000, 20_000)}
+"""For C2 (m = 1) and C3 (m = 8), which depend on ratios of horizons that have to be known to 3% and to 8%."""
 _LOCATED = CrossingRuns(100, 400, 1_000)
 """For horizons that only have to be known to within 10%."""
 _LOCATED_NON_IID = CrossingRuns(50, 200, 400)
 """The same for non-IID arms, as each run draws for every arm and agent."""
-_DEEP, _DEEP_DECISIVE = 10, 3
+_DEEP, _DEEP_DECISIVE = 10, 2
 """How many times as many runs `--deep` makes near a crossing."""
 _AGENT_COUNTS, _DEEP_AGENT_COUNTS = (1, 100), (1, 2, 5, 20, 50, 100)
 
@@ -75,11 +75,11 @@ def crossing_targets(agents: int, *, deep: bool) -> list[CrossingTarget]:
     """
     factor = _DEEP if deep else 1
     located, non_iid = _LOCATED.times(factor), _LOCATED_NON_IID.times(factor)
-    decisive = _DECISIVE.times(_DEEP_DECISIVE if deep else 1)
+    decisive = {m: runs.times(_DEEP_DECISIVE if deep else 1) for m, runs in _DECISIVE.items()}
     iid = [a for a in iid_algorithms() if not (isinstance(a, KZZ) and a.balanced)]  # it errs as often as kzz
     noniid = [a for a in noniid_algorithms() if a.title != "uniform"]
     targets = [
-        CrossingTarget(algorithm, m, AGENTS, decisive if _is_compared(algorithm) else located)
+        CrossingTarget(algorithm, m, AGENTS, decisive[m] if _is_compared(algorithm) else located)
         for m in (1, 8)
         for algorithm in iid
     ]
