@@ -20,7 +20,7 @@ RunStudy = Callable[[str, Study], StudyTable]
 
 _PILOT = tuple(0.5 * 2**step for step in range(7))  # times H / K
 _NARROW = (0.7, 1.0, 1.4)
-_AROUND = (0.78, 0.88, 1.0, 1.13, 1.28)
+_AROUND, _CLOSELY_AROUND = (0.78, 0.88, 1.0, 1.13, 1.28), (0.88, 0.94, 1.0, 1.07, 1.14)
 _RARE = 0.3  # log error is close to a line only where errors are rarer than this
 
 
@@ -30,13 +30,15 @@ class CrossingRuns(msgspec.Struct, frozen=True):
     pilot: int
     narrow: int
     fine: int
+    around: tuple[float, ...] = _AROUND
+    """The horizons of the last stage, as multiples of what the stage before found."""
 
     def times(self, factor: int) -> "CrossingRuns":
         """The same with `factor` times the runs near the crossing."""
-        return CrossingRuns(self.pilot, self.narrow, factor * self.fine)
+        return msgspec.structs.replace(self, fine=factor * self.fine)
 
 
-_DECISIVE = {1: CrossingRuns(100, 1_000, 60_000), 8: CrossingRuns(100, 1_000, 20_000)}
+_DECISIVE = {m: CrossingRuns(100, 5_000, fine, _CLOSELY_AROUND) for m, fine in ((1, 60_000), (8, 15_000))}
 """For C2 (m = 1) and C3 (m = 8), which depend on ratios of horizons that have to be known to 3% and to 8%."""
 _LOCATED = CrossingRuns(100, 400, 1_000)
 """For horizons that only have to be known to within 10%."""
@@ -137,7 +139,7 @@ def _crossing(arms: SimulatedArms, target: CrossingTarget, run: RunStudy, seed: 
         rough = closer
         if narrow[0].horizon <= rough.horizon <= narrow[-1].horizon:
             break
-    fine = points("fine", [rough.horizon * factor for factor in _AROUND], runs.fine)
+    fine = points("fine", [rough.horizon * factor for factor in runs.around], runs.fine)
     near = fit_points(fine, most=_RARE)
     if isinstance(near, Crossing) and fine[0].horizon <= near.horizon <= fine[-1].horizon:
         return near
@@ -145,4 +147,6 @@ def _crossing(arms: SimulatedArms, target: CrossingTarget, run: RunStudy, seed: 
     again = near if isinstance(near, Crossing) else fit_points([*narrow, *fine], most=_RARE)
     if isinstance(again, NotReached):
         return again
-    return fit_points([*fine, *points("again", [again.horizon * factor for factor in _AROUND], runs.fine)], most=_RARE)
+    return fit_points(
+        [*fine, *points("again", [again.horizon * factor for factor in runs.around], runs.fine)], most=_RARE
+    )
