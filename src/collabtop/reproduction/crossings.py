@@ -42,7 +42,7 @@ _DECISIVE = {m: CrossingRuns(100, 5_000, fine, _CLOSELY_AROUND) for m, fine in (
 """For C2 (m = 1) and C3 (m = 8), which depend on ratios of horizons that have to be known to 3% and to 8%."""
 _LOCATED = CrossingRuns(100, 400, 1_000)
 """For horizons that only have to be known to within 10%."""
-_LOCATED_NON_IID = CrossingRuns(50, 200, 400)
+_LOCATED_NON_IID = CrossingRuns(100, 400, 600)
 """The same for non-IID arms, as each run draws for every arm and agent."""
 _DEEP, _DEEP_DECISIVE = 10, 2
 """How many times as many runs `--deep` makes near a crossing."""

@@ -151,8 +151,17 @@ def _thousands(value: float) -> str:
     return f"{value / 1000:,.0f}" if value % 1000 == 0 else f"{value / 1000:,g}"
 
 
-def _apart(positions: list[int], factor: float = 1.25) -> list[int]:
-    """The positions whose labels do not overlap on a log axis."""
+_LABELS = 7.5
+"""How many labels of a horizon fit below a panel."""
+
+
+def _apart(positions: list[int]) -> list[int]:
+    """The positions whose labels do not overlap on a log axis.
+
+    >>> _apart([43_000, 84_000, 170_000, 330_000, 650_000, 1_300_000, 2_500_000, 5_000_000, 9_900_000])
+    [43000, 170000, 650000, 2500000, 9900000]
+    """
+    factor = max(1.25, (positions[-1] / positions[0]) ** (1 / _LABELS)) if positions else 1.25
     kept: list[int] = []
     for position in positions:
         if not kept or position >= factor * kept[-1]:
