@@ -98,7 +98,7 @@ def test_a_site_refuses_too_many_flags_or_too_much_time():
         FedElimAgent.check(PullBoth(np.ones(5, bool), 8, 5.0, 0.0), PROBLEM)
     with pytest.raises(ct.ProtocolError, match="more time than the horizon"):
         FedElimAgent.check(FinishLocal(8, 1_001, 5.0, 0.0), PROBLEM)
-    assert FedElimAgent.smallest_batch(PullBoth(None, 8, 5.0, 0.0)) == 4
+    assert FedElimAgent.smallest_batch(PullBoth(np.empty(0, bool), 8, 5.0, 0.0)) == 4
     assert FedElimAgent.smallest_batch(FinishLocal(8, 100, 5.0, 0.0)) == 8
 
 

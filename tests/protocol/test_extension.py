@@ -19,7 +19,7 @@ from collabtop.extending import Agent, AgentExtension, Message, Request, Setup, 
 from collabtop.protocol import wire
 from collabtop.protocol.extension import module_of
 from collabtop.protocol.ledger import cost
-from collabtop.testing import IsolatedTeam, WireTeam, check_algorithm
+from collabtop.testing import IsolatedTeam, WireTeam, check_algorithm, words_on_wire
 from tests.support.pickling_team import PicklingTeam
 from tests.support.voting import CallVote, Majority, Vote
 
@@ -195,6 +195,7 @@ def test_arrays_may_be_declared_by_an_alias():
         decoded = wire.decode(wire.encode(message))
         assert repr(decoded) == repr(message)
         assert cost(decoded) == cost(message)
+        assert cost(message)[0] == words_on_wire(wire.encode(message))
     assert cost(Mixed(numbers, flags, shares=shares)) == (2 + 3 + 1 + 3, 64 + 3 + 64 + 3)
     together = [Mixed(numbers, flags), Mixed(numbers[:1], flags)]
     assert repr(wire.decode_all(wire.encode_all(together))) == repr(together)

@@ -21,13 +21,14 @@ from collabtop.protocol.ties import perturbed, smallest
 
 
 class PullBoth(Message, frozen=True, tag="fed-elim.PullBoth"):
-    """Drop the global arms that did not survive (None: none); pull all arms that are open, globally or for yourself.
+    """Drop the global arms that did not survive; pull all arms that are open, globally or for yourself.
 
     Pull each until it has `total` pulls, settle those of your own arms that are clear of your border, and send the
     means of the global arms. `evidence` is ln(8 n / delta).
     """
 
-    survived: Flags | None
+    survived: Flags
+    """Empty the first time: all arms are open then, which every agent knows."""
     total: int
     evidence: float
     tolerance: float
@@ -72,7 +73,7 @@ class FedElimAgent(AgentExtension):
     def handle(self, message: PullBoth | FinishLocal) -> GlobalMeans | LocalTop:
         """Pull all open arms, or finish with the agent's own."""
         if isinstance(message, PullBoth):
-            if message.survived is not None:
+            if len(message.survived):
                 self._global = self._global[message.survived]
             self._pull(np.union1d(self._global, self._local), message.total)
             self._settle(message)
@@ -121,7 +122,7 @@ class FedElimAgent(AgentExtension):
         """Pulls and times within the horizon, and real numbers."""
         if not 1 <= message.total <= problem.horizon or not math.isfinite(message.evidence + message.tolerance):
             raise ProtocolError("more pulls than the horizon allows, or evidence that is no number")
-        if isinstance(message, PullBoth) and message.survived is not None and len(message.survived) > problem.n:
+        if isinstance(message, PullBoth) and len(message.survived) > problem.n:
             raise ProtocolError("more flags than arms")
         if isinstance(message, FinishLocal) and not 0 <= message.time <= problem.horizon:
             raise ProtocolError("more time than the horizon allows")
@@ -185,7 +186,7 @@ class FedElim(Algorithm):
         agents = effective_agents(problem.weights, problem.agents)
         known, either = ("total", "evidence", "tolerance"), kinds_of(PullBoth, FinishLocal)
         rounds, total, live = 0, 0, np.arange(problem.n)
-        survived: Flags | None = None  # all arms are open at first, which every agent knows
+        survived = np.empty(0, np.bool_)
         while len(live) and 2**rounds * problem.n <= problem.horizon:  # an agent may still need all arms for itself
             total = 2**rounds  # t
             coordinator.begin_round("shared", live=len(live))

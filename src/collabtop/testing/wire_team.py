@@ -1,7 +1,8 @@
 """A team whose messages go through bytes, and are counted there a second time."""
 
 from collections.abc import Sequence
-from typing import Any
+from types import NoneType
+from typing import Any, get_args
 
 import msgspec
 
@@ -53,7 +54,7 @@ class WireTeam(LocalTeam):
 
 
 def words_on_wire(data: bytes) -> int:
-    """Count the paid numbers in an encoded message, knowing nothing of message classes.
+    """Count the paid numbers in an encoded message, knowing of its class only which fields may be missing.
 
     >>> from collabtop.protocol.messages import Border
     >>> words_on_wire(wire.encode(Border(upper=0.8, lower=0.7, top=3)))
@@ -62,7 +63,19 @@ def words_on_wire(data: bytes) -> int:
     payload = msgspec.msgpack.decode(data, ext_hook=_array_of_zeros)
     choice = bool(payload.pop("chosen_from", ()))
     free = {"kind", "free", *payload.get("free", ())}
-    return choice + sum(_numbers(value) for name, value in payload.items() if name not in free)
+    numbers = sum(_numbers(value) for name, value in payload.items() if name not in free)
+    return choice + numbers + _missing_or_not(type(wire.decode(data)), payload, free)
+
+
+def _missing_or_not(kind: type[Message], payload: dict[str, Any], free: set[str]) -> int:
+    """Words for what is not a number: that an optional one is missing, or whether an array of an extension is there."""
+    words = 0
+    for field in msgspec.structs.fields(kind):
+        types = get_args(field.type)
+        if NoneType in types and field.name not in free:
+            is_number = not {int, float, bool}.isdisjoint(types)
+            words += payload.get(field.name) is None if is_number else "." in payload["kind"]
+    return words
 
 
 def _array_of_zeros(code: int, buffer: memoryview) -> list[int]:
