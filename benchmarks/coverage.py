@@ -1,12 +1,12 @@
 """How often intervals miss their means, and how often runs with a confidence settle a candidate wrongly.
 
-    python benchmarks/coverage.py [--runs 5000] [--whole 500] [--only NAME]
+    python benchmarks/coverage.py [--runs 5000] [--whole 300] [--only NAME]
 
 The first table is batched: the rounds of a run with a confidence of .9 on four candidates, without its messages. A run
 counts if in some round one of the four intervals misses (of paired candidates, if two are in the wrong order), which
 bounds the error of the run. The second has whole runs to a horizon, in which 95% intervals may miss in 5% of cases, and
 at a confidence of .9 with a limit, in which 10% may be wrong. The third has the pulls of runs at confidence .95 if
-rewards have a standard deviation of .02, and those that intervals for 0/1 rewards would take. Takes about 8 minutes of
+rewards have a standard deviation of .02, and those that intervals for 0/1 rewards would take. Takes about 6 minutes of
 one core. `--only` makes the whole runs with rewards of one name, and nothing else.
 """
 
@@ -210,7 +210,7 @@ def batched_table(runs: int, rng: np.random.Generator) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5_000)
-    parser.add_argument("--whole", type=int, default=500)
+    parser.add_argument("--whole", type=int, default=300)
     parser.add_argument("--only", choices=SETTINGS, metavar="NAME")
     chosen = parser.parse_args()
     console, rng = Console(width=100), np.random.default_rng(1)
