@@ -1,4 +1,4 @@
-"""Verdicts on the paper's statements, by rules that are fixed before anything is measured.
+"""Verdicts on the paper's statements, by rules that do not depend on the runs of a report.
 
 A statement consists of claims. A claim has an estimand, an interval and a tolerance: the range in which the estimand
 must lie. It is
