@@ -8,8 +8,9 @@ per second and core. Columns:
 - run: a run with messages; bulk: its samples with one `binomial` call per round, over the live arms and, where every
   agent pulls every arm, over the agents.
 - batched: a run in a batch of 100 (`Algorithm.simulate`), which gives the answer only; sampling: the same `binomial`
-  calls as for bulk, but for 100 runs at once; draws: the calls that the batch made itself, repeated without anything
-  else. Of algorithms that draw in many local stages (frugal-top), only draws counts all samples.
+  calls as for bulk, but for 100 runs at once; draws: the `binomial` calls that the batch would make without its tables,
+  repeated without anything else. Of algorithms that draw in many local stages (frugal-top), only draws counts all
+  samples.
 
 Algorithms for one agent get ten times the horizon, as if ten agents shared for free. Algorithms with a confidence (.95)
 run until they are sure or T is used up. kl-lucb, which decides after every second pull, runs on 16 easy arms.
@@ -21,6 +22,7 @@ import argparse
 import time
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import numpy as np
@@ -29,6 +31,7 @@ from rich.table import Table
 
 import collabtop as ct
 from collabtop.algorithms.registry import algorithm_options
+from collabtop.algorithms.shared import binomial_tables
 from collabtop.arms import SimulatedArms
 from collabtop.arms.base import Reals
 
@@ -126,7 +129,8 @@ def batched_seconds(line: Line, most: float) -> tuple[float, float, float] | Non
     result = ct.identify(line.arms, line.m, agents=line.agents, horizon=line.horizon, algorithm=line.algorithm, seed=0)
     rounds = rounds_of(result, line.arms)
     recorded, rng = RecordedDraws(0), np.random.default_rng(0)
-    line.algorithm.answers(problem, line.arms.means, BATCH, recorded)
+    with patch.object(binomial_tables, "_MOST_ENTRIES", 0):  # no tables, so that all draws are recorded
+        line.algorithm.answers(problem, line.arms.means, BATCH, recorded)
 
     def sample() -> None:
         for pulls, means in rounds:

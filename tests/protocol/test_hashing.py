@@ -27,6 +27,12 @@ def test_the_polynomial_is_evaluated_as_python_would(coefficients, n):
     assert evaluate(np.array(coefficients), n).tolist() == expected
 
 
+def test_few_and_many_points_have_the_same_values():
+    coefficients = draw_coefficients(1_500, np.random.default_rng(1))
+    many = evaluate(coefficients, 1_500)
+    assert all((evaluate(coefficients, n) == many[:n]).all() for n in (1, 588, 1_024, 1_025))
+
+
 def test_large_points_do_not_overflow():
     n = 3_000_000
     coefficients = [PRIME - 1] * 6

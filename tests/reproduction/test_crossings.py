@@ -19,7 +19,10 @@ def test_crossings_are_found_near_where_the_error_is_one_in_a_hundred():
         return study.run(jobs=1)
 
     (crossed,) = find_crossings({IID: arms}, [CrossingTarget(ct.KZZ(), 1, 4, CrossingRuns(100, 200, 400))], run, seed=1)
-    assert names == [f"kzz-m1-k4-{stage}" for stage in ("pilot", "narrow", "narrower", "fine")]
+    # The narrow stage is repeated if what it finds lies outside of its horizons.
+    assert [name for name in names if not name.endswith("narrower")] == [
+        f"kzz-m1-k4-{stage}" for stage in ("pilot", "narrow", "fine")
+    ]
     assert isinstance(crossed.at, Crossing)
     check = ct.Study(arms=arms, algorithms="kzz", agents=4, horizon=round(crossed.at.horizon), runs=3_000, seed=9)
     (point,) = check.run(jobs=2).points()

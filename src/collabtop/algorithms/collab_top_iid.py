@@ -1,6 +1,8 @@
 """Collab-Top-m-IID (algorithms 1 to 5 of the paper), with the corrections of docs/errata.md."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +14,7 @@ from collabtop.algorithms.shared.batched_runs import BatchedRuns
 from collabtop.algorithms.shared.collab_search import collab_search
 from collabtop.algorithms.shared.elimination import eliminate, settle_rest
 from collabtop.algorithms.shared.recovery import reclaim_hands, scheduled_pulls
-from collabtop.algorithms.shared.schedules import SCHEDULES, Schedule, ScheduleName, check_schedule
+from collabtop.algorithms.shared.schedules import SCHEDULES, Schedule, ScheduleName, check_schedule, decisive
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import AgentsGoneError
 from collabtop.problem import Problem, error_bound
@@ -99,35 +101,30 @@ class CollabTopIID(Algorithm):
         while the hash of a run is (10 ln n)-wise independent.
         """
         schedule, batch = SCHEDULES[self.schedule](problem), BatchedRuns(problem, means, runs, rng)
-        dealing = _BatchDealing(problem, runs, rng) if not schedule.predetermined else None
-        for r, keep in enumerate(schedule.sizes[1:]):
-            batch.pull(dealing.pulls(schedule, r, batch) if dealing else schedule.shared(r))
-            batch.eliminate(keep)
+        if not schedule.predetermined:
+            largest, local = _deal(schedule.sizes, problem.agents, runs, rng)
+        for r in range(len(decisive(schedule.sizes))):
+            if schedule.predetermined:
+                batch.pull(schedule.shared(r))
+            else:
+                batch.pull(schedule.mixed(r, largest[r], local[r])[batch.runs])
+            batch.eliminate(schedule.sizes[r + 1])
         return batch.answers
 
 
-class _BatchDealing:
-    """Which agent holds which arm in each run of a batch: a local round takes as long as its largest hand."""
+def _deal(sizes: Sequence[int], agents: int, runs: int, rng: np.random.Generator) -> tuple[Ints, Flags]:
+    """The largest hand in each round of many runs, and whether the round is local: one row per round.
 
-    def __init__(self, problem: Problem, runs: int, rng: np.random.Generator) -> None:
-        self._hands = np.arange(runs * problem.agents).reshape(runs, -1)  # a number for every hand of every run
-        self._holders = rng.integers(problem.agents, size=(runs, problem.n)) + self._hands[:, :1]
-        self._used, self._local = np.zeros(runs, np.int64), np.ones(runs, np.bool_)
-
-    def pulls(self, schedule: Schedule, r: int, batch: BatchedRuns) -> Ints:
-        """New pulls of the live arms in round r, one number per row of the batch."""
-        run = batch.runs
-        largest = np.ones(len(run), np.int64)
-        if self._local[run].any():
-            n = self._holders.shape[1]
-            holders = self._holders.take(batch.live + n * run[:, np.newaxis]) if r else self._holders
-            held = np.bincount(holders.ravel(), minlength=self._hands.size)[self._hands[run]]
-            largest = held.max(axis=1)
-            self._local[run] &= largest <= 2 * held.min(axis=1)  # `balanced`
-        schedule.used = self._used[run]
-        pulls = schedule.mixed(r, largest, self._local[run])
-        self._used[run] = schedule.used
-        return pulls
+    Rewards do not depend on who holds an arm, so the arms that a round settles are a random part of the hands. It is
+    enough to draw how many of them each agent holds.
+    """
+    rounds = sum(size >= agents for size in sizes)  # in a later one, an agent has no arm
+    settled = np.array([before - after for before, after in pairwise([*sizes[:rounds], 0])], np.int64)
+    hands = rng.multinomial(settled[::-1], np.full(agents, 1 / agents), (runs, rounds)).cumsum(axis=1)[:, ::-1]
+    largest, local = np.ones((len(sizes), runs), np.int64), np.zeros((len(sizes), runs), np.bool_)
+    largest[:rounds] = hands.max(axis=2).T
+    local[:rounds] = np.logical_and.accumulate(largest[:rounds] <= 2 * hands.min(axis=2).T)  # `balanced` so far
+    return largest, local
 
 
 def balanced(hands: list[int]) -> bool:

@@ -302,7 +302,8 @@ class Agent:
         # of the arms, not even for a coordinator that knows the seed.
         rng = self.draws.bulk
         self._order = random_order(self._sums, rng)
-        self._keys = np.sort(perturbed(self._means[self._order], rng, bounded=self._problem.bounded))
+        self._keys = perturbed(self._means[self._order], rng, bounded=self._problem.bounded)
+        self._keys.sort()
 
     def _sample(self, message: msg.Sample) -> msg.Values:
         return msg.Values(self._keys[sampling.around(message.rank, message.total, len(self._keys))])

@@ -22,6 +22,8 @@ form_of: Callable[[Message], Form] = attrgetter("__class__", "free", "chosen_fro
 ValueOf = Callable[[Message], Any]
 """Reads a field of a message."""
 
+_known_kind = cache(kind_of)  # the kind of every message is looked up
+
 _BITS = {bool: 1, int: 32, float: 64}
 _ARRAY_BITS = {"?": 1, "l": 32, "q": 32, "d": 64}  # by NumPy's type codes
 
@@ -49,14 +51,13 @@ def _cost_of_form(form: Form, messages: Collection[Message], count: int) -> tupl
     """Words and bits of `count` messages of the same form together; their arrays may be joined in fewer."""
     words, bits, optional, arrays = _fixed_cost(*form)
     words, bits = words * count, bits * count
-    for value_of, size in optional:
-        bits += size * sum(value is not None for value in map(value_of, messages))
+    for value_of, width in optional:
+        bits += width * sum(value is not None for value in map(value_of, messages))
     for value_of in arrays:
         for value in map(value_of, messages):
-            if value is None:
-                continue
             if isinstance(value, np.ndarray):
-                words, bits = words + value.size, bits + value.size * _ARRAY_BITS[value.dtype.char]
+                size = value.size
+                words, bits = words + size, bits + size * _ARRAY_BITS[value.dtype.char]
             elif isinstance(value, Packed):
                 words, bits = words + value.count, bits + value.bits
     return words, bits
@@ -234,6 +235,8 @@ class Ledger(msgspec.Struct, frozen=True):
 class _RoundTotals:
     """The totals of one round."""
 
+    __slots__ = ("bits", "entries", "live", "phase", "pulls", "round_trips", "words")
+
     def __init__(self, phase: str, live: int, agents: int) -> None:
         self.phase, self.live = phase, live
         self.pulls = [0] * agents
@@ -247,7 +250,7 @@ class Meter:
     def __init__(self, agents: int, horizon: int) -> None:
         self._agents, self._horizon = agents, horizon
         self._rounds: list[_RoundTotals] = []
-        self._before_first: _RoundTotals | None = _RoundTotals("", 0, agents)
+        self._current = _RoundTotals("", 0, agents)  # until the first round begins, it is not among them
         self._time_before = 0
         self.agent_pulls = [0] * agents
         """Pulls of each agent so far."""
@@ -258,13 +261,12 @@ class Meter:
 
     def begin_round(self, phase: str, live: int) -> None:
         """Begin a new round; messages before the first round are counted in it."""
+        current = self._current
         if self._rounds:
-            self._time_before += max(self._rounds[-1].pulls)
-        totals, self._before_first = self._before_first, None
-        if totals is None:
-            totals = _RoundTotals(phase, live, self._agents)
-        totals.phase, totals.live = phase, live
-        self._rounds.append(totals)
+            self._time_before += max(current.pulls)
+            current = self._current = _RoundTotals(phase, live, self._agents)
+        current.phase, current.live = phase, live
+        self._rounds.append(current)
 
     def count(self, direction: Direction, messages: Collection[Message], copies: int = 1) -> None:
         """Count messages, each of them sent to or received from `copies` agents."""
@@ -284,7 +286,7 @@ class Meter:
         current = self._current
         current.words += words
         current.bits += bits
-        entry = current.entries.setdefault((kind_of(form[0]), direction), [0, 0, 0])
+        entry = current.entries.setdefault((_known_kind(form[0]), direction), [0, 0, 0])
         entry[0] += messages
         entry[1] += words
         entry[2] += bits
@@ -305,10 +307,6 @@ class Meter:
         self.agent_pulls = list(map(add, self.agent_pulls, pulls))
         if self.time > self._horizon:
             raise ProtocolError(f"time is {self.time}, past the horizon of {self._horizon}: a defect of the algorithm")
-
-    @property
-    def _current(self) -> _RoundTotals:
-        return self._before_first if self._before_first is not None else self._rounds[-1]
 
     @property
     def agent_pulls_in_round(self) -> list[int]:
@@ -354,5 +352,4 @@ class Meter:
     @property
     def _all_rounds(self) -> list[_RoundTotals]:
         """The rounds so far; if none has begun, the messages sent so far count as one."""
-        before_first = self._before_first
-        return self._rounds if before_first is None or not before_first.entries else [before_first]
+        return self._rounds or ([self._current] if self._current.entries else [])

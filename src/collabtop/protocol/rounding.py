@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from copy import copy
+from functools import lru_cache
 
 import msgspec
 import numpy as np
@@ -12,6 +13,8 @@ from collabtop.protocol.packing import Packed
 
 _MAX_STEPS = 2**31 - 1
 """The largest integer in a message."""
+
+_FEW_STEPS = 2**12
 
 
 class NoiseGauge:
@@ -130,9 +133,20 @@ def with_squares(answer: CoarseMeans, sums: Reals, squares: Reals | None, times:
     return CoarseMeans(0, False, None, sums / times, None, squares / times)
 
 
+@lru_cache(maxsize=16)
+def _all_levels(steps: int) -> Reals:
+    """All levels of the arcsine scale: for many arms, looking them up takes less time than computing each."""
+    levels = arcsine_levels(np.arange(steps + 1), steps)
+    levels.setflags(write=False)
+    return levels
+
+
 def _levels(means: Reals, steps: Reals | int) -> tuple[Reals, Reals, Reals]:
     """The last step on the arcsine scale that is not above each mean, its level, and the next level."""
     below = np.floor(np.arcsin(np.sqrt(means)) * (2 / math.pi * steps) + 1e-9).clip(0, steps - 1)
+    if isinstance(steps, int) and steps < _FEW_STEPS:
+        number, levels = below.astype(np.int64), _all_levels(steps)
+        return below, levels[number], levels[number + 1]
     return below, arcsine_levels(below, steps), arcsine_levels(below + 1, steps)
 
 

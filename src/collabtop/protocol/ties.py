@@ -30,7 +30,10 @@ def perturbed(means: Reals, rng: np.random.Generator, *, bounded: bool = True) -
         scale = max(_SMALLEST_SCALE, float(np.abs(means).max(initial=0.0)))
         unbounded: Reals = means + _RELATIVE_AMPLITUDE * scale * (rng.random(len(means)) - 0.5)
         return unbounded
-    values: Reals = means + AMPLITUDE * (rng.random(len(means)) - means)  # a mixture, so it stays within [0, 1]
+    values: Reals = rng.random(len(means))
+    values -= means
+    values *= AMPLITUDE
+    values += means  # a mixture of a random number and the mean, so it stays within [0, 1]
     return values
 
 

@@ -266,16 +266,15 @@ def pull_balanced(coordinator: Coordinator, live: Ints, pulls: int, *, all_live:
     Each arm is pulled by as few agents as an equal load allows.
     """
     pulls = coordinator.affordable(live, pulls)
-    sums = np.zeros(len(live))
     if pulls == 0:
-        return sums, 0
+        return np.zeros(len(live)), 0
     if _can_join(coordinator, len(live)):
         division, free = balanced_division(len(live), pulls, coordinator.agents), ("arms",) if all_live else ()
         means = coordinator.ask_together(live, division, (*free, "times"))
         if means is not None:
             return division.add_up(means * division.times), pulls
     share_by_agent, questions = _balanced_questions(coordinator, live, pulls, all_live=all_live)
-    answers = coordinator.ask_present(questions, Means)
+    answers, sums = coordinator.ask_present(questions, Means), np.zeros(len(live))
     for agent, (first, times) in share_by_agent.items():
         span = slice(first, first + len(times))
         if agent in answers:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from collabtop.algorithms.shared.allocation import balanced_shares
+from collabtop.algorithms.shared.binomial_tables import BinomialDraws
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags, Ints, Reals
 
@@ -33,6 +34,7 @@ class BatchedRuns:
 
     def __init__(self, problem: Problem, means: Reals, runs: int, rng: np.random.Generator) -> None:
         self.means, self.rng = means, rng
+        self._draws = [BinomialDraws(of_agent) for of_agent in means.reshape(problem.n, -1).T]
         self.runs: Ints = np.arange(runs)
         """The number of the run of each row."""
         self.live: Ints = np.broadcast_to(np.arange(problem.n), (runs, problem.n))
@@ -71,13 +73,7 @@ class BatchedRuns:
 
     def successes(self, times: int | Ints, agent: int = 0) -> Reals:
         """The successes in so many pulls of every live arm by this agent; its number matters only for non-IID arms."""
-        means = self.means if self.means.ndim == 1 else self.means[:, agent]
-        counts = np.reshape(times, (-1, 1))
-        if self.live.shape[1] < len(means):
-            return self.rng.binomial(counts, means[self.live]).astype(np.float64)
-        # While all arms are live, arm by arm: NumPy prepares a binomial once for equal draws in a row.
-        by_arm = self.rng.binomial(counts.T, means[:, np.newaxis], self.live.shape[::-1])
-        return by_arm.T.astype(np.float64, order="C")
+        return self._draws[agent if self.means.ndim == 2 else 0].successes(self.live, times, self.rng)
 
     def eliminate(self, keep: int) -> None:
         """End a round as `elimination.eliminate` does: keep the arms nearest to the border, and settle the others."""
@@ -90,9 +86,8 @@ class BatchedRuns:
             values = values.argsort(axis=1, kind="stable").argsort(axis=1).astype(np.float64)
             ranks = np.arange(values.shape[1], dtype=np.float64)
             above, kept = _split(values, np.broadcast_to(ranks, values.shape), below, start, keep)
-        accepted = above > kept  # rank m_r or better, and not kept
-        self._accept(accepted)
-        self._to_accept = self._to_accept - np.count_nonzero(accepted, axis=1)
+        self._accept(above > kept)  # rank m_r or better, and not kept
+        self._to_accept = self._to_accept - (values.shape[1] - keep - start[:, 0])
         self._keep(kept)
 
     def keep_best(self, keep: int) -> None:
@@ -159,16 +154,16 @@ def nearest_to_border(ranked: Reals, below: Ints, keep: int) -> Ints:
     >>> nearest_to_border(np.array([[0.1, 0.5, 0.6, 0.9]]), below=np.array([[2]]), keep=2)
     array([[1]])
     """
+    if not len(ranked):
+        return below
     at = _by_place(ranked)
-    lower, upper = at(below - 1), at(below)
     first, last = np.maximum(0, below - keep), np.minimum(below, ranked.shape[1] - keep)
-    while (first < last).any():
-        middle = (first + last) // 2
-        after = np.minimum(middle + keep, ranked.shape[1] - 1)
-        left, right = upper - at(middle), at(after) - lower
-        too_far = (left > right) & (first < last)  # the first value is farther away than the one after the last
-        first, last = np.where(too_far, middle + 1, first), np.where(too_far, last, np.minimum(last, middle))
-    return first
+    low, high = int(first.min()), int(last.max())
+    # A beginning is too early where its value is farther away than the one after the last. Where it is not, no later
+    # one is.
+    too_early = at(below) - ranked[:, low:high] > ranked[:, low + keep : high + keep] - at(below - 1)
+    start: Ints = low + np.count_nonzero(too_early, axis=1)[:, np.newaxis]
+    return np.asarray(np.minimum(np.maximum(start, first), last))
 
 
 def deal_hands(arms: Ints, agents: int, rng: np.random.Generator) -> Ints:
@@ -198,7 +193,7 @@ def _balanced_batches(arms: int, times: int | Ints, agents: int) -> Ints:
 
 def prune_hands(
     hands: Ints, means: Reals, sizes: Sequence[int], pulls: Sequence[int], rng: np.random.Generator, noise: float = 0.0
-) -> tuple[Ints, Ints | Reals]:
+) -> tuple[Ints, Reals]:
     """Prune many hands at once, as `protocol.pruning.prune` does one: the arms left, and their successes.
 
     A hand is a row. A size of 0 keeps all. Each stage adds noise of this standard deviation to each sum.
@@ -207,11 +202,11 @@ def prune_hands(
     array([[0],
            [1]])
     """
-    n, means = len(means), np.append(means, 0.0)
-    sums: Ints | Reals = np.zeros_like(hands)
+    n, draws = len(means), BinomialDraws(np.append(means, 0.0))
+    sums: Reals = np.zeros(hands.shape)
     before = 0
     for size, total in zip(sizes, pulls, strict=True):
-        sums = sums + rng.binomial(total - before, means[hands])
+        sums = sums + draws.successes(hands, total - before, rng)
         if noise and total > before:
             sums = np.where(hands < n, sums + rng.normal(scale=noise, size=sums.shape), -1e300)
         before, width = total, hands.shape[1]

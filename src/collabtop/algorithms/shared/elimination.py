@@ -31,7 +31,7 @@ def settle(
     values, below = perturbed(means, rng, bounded=bounded), len(live) - to_accept
     ordered = values.copy()
     ordered.partition((below - 1, below))
-    lower, upper = ordered[below - 1 : below + 1]  # ranks m_r + 1 and m_r
+    lower, upper = ordered[below - 1 : below + 1].tolist()  # ranks m_r + 1 and m_r
     if keep == len(live) - 1:
         return _settle_one(live, values, lower, upper)
     worse = first_up_to(values, lower, below)  # the others are sigma_r(1), ..., sigma_r(m_r)
@@ -42,9 +42,9 @@ def settle(
 
 def _settle_one(live: Ints, values: Reals, lower: float, upper: float) -> Settled:
     """Settle the arm with the largest gap, the last of equals: it is the worst of all arms, or the best."""
-    end = len(live) - 1
-    worst, best = end - int(values[::-1].argmin()), end - int(values[::-1].argmax())
-    _, gone = max((upper - values[worst], worst), (values[best] - lower, best))
+    end, backwards = len(live) - 1, values[::-1].copy()
+    worst, best = end - int(backwards.argmin()), end - int(backwards.argmax())
+    _, gone = max((upper - values.item(worst), worst), (values.item(best) - lower, best))
     settled, kept = live[gone : gone + 1], np.concatenate((live[:gone], live[gone + 1 :]))
     return Settled(settled, live[:0], kept) if gone == best else Settled(live[:0], settled, kept)
 

@@ -1,0 +1,140 @@
+"""Many binomial draws with the same few parameters: tables that are made once and take a fraction of NumPy's time."""
+
+import math
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+
+from collabtop.protocol.messages import Ints, Reals
+
+_ENTRIES_PER_DRAW = 8
+"""A table is made if it has at most so many entries per draw. That pays, as it is used for several batches."""
+_MOST_ENTRIES = 150_000
+"""A larger table would not stay in the processor's cache."""
+_DEVIATIONS = 7.2
+"""Values farther from the mean, in standard deviations, are left out: less than one draw in 10^12 would give one."""
+
+
+class BinomialDraws:
+    """Draws of the successes of arms, for many runs at once.
+
+    Args:
+        means: one mean per arm.
+
+    >>> draws = BinomialDraws(np.array([0.0, 1.0, 0.5]))
+    >>> draws.successes(np.array([[0, 1, 2], [1, 0, 0]]), 10, np.random.default_rng(1)).tolist()
+    [[0.0, 10.0, 4.0], [10.0, 0.0, 0.0]]
+    """
+
+    def __init__(self, means: Reals) -> None:
+        self._means = means
+        self._distinct, self._kinds = _distinct_means(means.tobytes())
+        self._key = self._distinct.tobytes()
+
+    def successes(self, arms: Ints, times: int | Ints, rng: np.random.Generator) -> Reals:
+        """The successes in so many pulls of each of these arms, which are a row per run; or one number for each row."""
+        by_arm = arms.strides[0] == 0  # all rows are the same
+        if isinstance(times, int):
+            return self._successes(arms, times, rng, by_arm=by_arm)
+        drawn = np.empty(arms.shape)
+        for value in np.unique(times).tolist():
+            rows = np.flatnonzero(times == value)
+            drawn[rows] = self._successes(arms[rows], value, rng, by_arm=by_arm)
+        return drawn
+
+    def _successes(self, arms: Ints, times: int, rng: np.random.Generator, *, by_arm: bool) -> Reals:
+        if len(self._distinct) * table_width(times) <= min(_ENTRIES_PER_DRAW * arms.size, _MOST_ENTRIES):
+            return _table(times, self._key).draw(self._kinds.take(arms), rng)
+        if by_arm:  # NumPy prepares a binomial once for equal draws in a row
+            return rng.binomial(times, self._means[arms[:1].T], arms.T.shape).T.astype(np.float64, order="C")
+        return rng.binomial(times, self._means[arms]).astype(np.float64)
+
+
+@lru_cache(maxsize=8)
+def _distinct_means(means: bytes) -> tuple[Reals, Ints]:
+    """The distinct values among some means, and the index of each mean into them."""
+    distinct, kinds = np.unique(np.frombuffer(means), return_inverse=True)
+    return distinct, kinds.reshape(-1)
+
+
+@lru_cache(maxsize=128)
+def _table(times: int, means: bytes) -> "BinomialTable":
+    return BinomialTable(times, np.frombuffer(means))
+
+
+def table_width(times: int) -> int:
+    """How many values a table has for each mean.
+
+    >>> table_width(10), table_width(10_000)
+    (11, 721)
+    """
+    return min(times, math.ceil(_DEVIATIONS * math.sqrt(times))) + 1  # at most half a root of times is the deviation
+
+
+class BinomialTable:
+    """Binomial distributions with the same number of trials, as tables for Walker's alias method.
+
+    A draw takes one column of a row at random, all with the same probability, and then the value of the column with
+    probability `keep`, or that of its alias.
+
+    >>> table = BinomialTable(100, np.array([0.2, 0.5]))
+    >>> table.draw(np.array([0, 1, 1]), np.random.default_rng(1))
+    array([18., 55., 47.])
+    """
+
+    def __init__(self, times: int, means: Reals) -> None:
+        self.width = table_width(times)
+        self.lowest: Reals = np.clip(np.floor(means * times - (self.width - 1) / 2), 0, times + 1 - self.width)
+        """The value of the first column of each row."""
+        self.keep, self.alias = _alias_method(_probabilities(times, means, self.lowest, self.width))
+
+    def draw(self, rows: Ints, rng: np.random.Generator) -> Reals:
+        """One value from each of these rows."""
+        place = rng.random(rows.shape)
+        place *= self.width
+        column = place.astype(np.int64)
+        place -= column
+        entry = rows * self.width
+        entry += column
+        return np.where(place < self.keep.take(entry), column, self.alias.take(entry)) + self.lowest.take(rows)
+
+
+def _probabilities(times: int, means: Reals, lowest: Reals, width: int) -> Reals:
+    """The probabilities of `width` values from the lowest on, a row per mean; they add up to 1."""
+    with np.errstate(divide="ignore"):
+        odds = np.clip(np.log(means) - np.log1p(-means), -1e4, 1e4)  # so that 0 and 1 give finite numbers
+    before = lowest[:, np.newaxis] + np.arange(width - 1)
+    steps = np.log((times - before) / (before + 1)) + odds[:, np.newaxis]  # from one value to the next
+    logs = np.concatenate([np.zeros((len(means), 1)), np.cumsum(steps, axis=1)], axis=1)
+    weights: Reals = np.exp(logs - logs.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights
+
+
+def _alias_method(probabilities: Reals) -> tuple[Reals, Ints]:
+    """For each column, the probability to keep its value, and the column whose value is taken otherwise.
+
+    Columns whose value is too rare to fill them (light) are filled up by the others (heavy) from left to right. A heavy
+    column that has given away more than it had to spare is filled up by the next one. So it follows from running totals
+    which column fills which: all columns are done at once.
+    """
+    width = probabilities.shape[1]
+    filled = probabilities * width
+    light = filled < 1.0
+    missing = np.cumsum(np.where(light, 1.0 - filled, 0.0), axis=1)
+    spare = np.cumsum(np.where(light, 0.0, filled - 1.0), axis=1)
+    taken = np.where(light, np.pad(missing[:, :-1], ((0, 0), (1, 0))), spare)  # before the column is filled up
+    alias = _first_place(spare, taken, side="right")
+    emptied = np.take_along_axis(missing, _first_place(missing, spare, side="left"), axis=1)
+    return np.where(light, filled, np.clip(1.0 + spare - emptied, 0.0, 1.0)), alias
+
+
+def _first_place(totals: Reals, values: Reals, side: Literal["left", "right"]) -> Ints:
+    """Where each value would be inserted into the running totals of its row, but at the last column at most."""
+    rows, width = totals.shape
+    shift = (2.0 * width * np.arange(rows))[:, np.newaxis]  # makes one sorted array of all rows
+    places = np.searchsorted((totals + shift).ravel(), (values + shift).ravel(), side=side)
+    columns: Ints = places.reshape(rows, width) - width * np.arange(rows)[:, np.newaxis]
+    columns[columns == width] = width - 1
+    return columns

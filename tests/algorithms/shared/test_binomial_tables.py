@@ -1,0 +1,85 @@
+"""Binomial draws from tables: the tables hold the exact distribution, and draws come from it."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collabtop.algorithms.shared import binomial_tables
+from collabtop.algorithms.shared.binomial_tables import BinomialDraws, BinomialTable
+
+MEANS = st.floats(0.0, 1.0) | st.sampled_from([0.0, 1.0, 0.5, 1 / 3, 1e-12])
+
+
+def in_table(table, row):
+    """The probability with which a row gives the value of each column."""
+    chances = table.keep[row] / table.width
+    np.add.at(chances, table.alias[row], (1 - table.keep[row]) / table.width)
+    return chances
+
+
+def exact(times, mean, value):
+    if mean in (0.0, 1.0):
+        return float(value == times * mean)
+    ways = math.lgamma(times + 1) - math.lgamma(value + 1) - math.lgamma(times - value + 1)
+    return math.exp(ways + value * math.log(mean) + (times - value) * math.log1p(-mean))
+
+
+@given(st.integers(0, 400), st.lists(MEANS, min_size=1, max_size=4))
+def test_a_table_holds_the_binomial_distribution(times, means):
+    table = BinomialTable(times, np.array(means))
+    for row, mean in enumerate(means):
+        values = int(table.lowest[row]) + np.arange(table.width)
+        expected = [exact(times, mean, value) for value in values.tolist()]
+        assert sum(expected) == pytest.approx(1.0, abs=1e-11)  # what the table leaves out
+        np.testing.assert_allclose(in_table(table, row), expected, atol=1e-11)
+
+
+def test_tables_with_many_rows_are_as_exact():
+    """Rows are placed one after the other in one array: the last ones have the largest numbers there."""
+    means = np.linspace(0, 1, 600)
+    table = BinomialTable(1_000, means)
+    for row in (0, 1, 300, 598, 599):
+        expected = [exact(1_000, means[row], int(table.lowest[row]) + column) for column in range(table.width)]
+        np.testing.assert_allclose(in_table(table, row), expected, atol=1e-11)
+
+
+def test_draws_follow_the_distribution():
+    """Chi-squared over the values that are expected at least five times; 1 in 10,000 seeds would fail."""
+    times, mean, count = 30, 0.3, 100_000
+    drawn = BinomialTable(times, np.array([0.9, mean])).draw(np.ones(count, np.int64), np.random.default_rng(1))
+    expected = np.array([count * exact(times, mean, value) for value in range(times + 1)])
+    seen = np.bincount(drawn.astype(int), minlength=times + 1)
+    often = expected >= 5
+    chi_squared = ((seen - expected)[often] ** 2 / expected[often]).sum()
+    degrees = int(often.sum()) - 1
+    assert (chi_squared - degrees) / math.sqrt(2 * degrees) < 5.0
+
+
+@pytest.mark.parametrize("times", [40, np.array([40, 40, 3, 40])], ids=["one number", "a number per row"])
+def test_each_arm_has_its_own_mean(times):
+    means = np.array([0.0, 1.0, 0.0, 1.0])
+    arms = np.array([[0, 1, 2], [1, 2, 3], [3, 3, 0], [2, 2, 1]])
+    drawn = BinomialDraws(means).successes(arms, times, np.random.default_rng(1))
+    np.testing.assert_array_equal(drawn, means[arms] * np.reshape(times, (-1, 1)))
+
+
+def test_the_draws_of_a_batch_do_not_depend_on_the_batches_before():
+    """A table that is made for one batch is there for the next: this must not change what is drawn."""
+    means, arms = np.linspace(0.1, 0.9, 20), np.broadcast_to(np.arange(20), (100, 20))
+    draws = BinomialDraws(means)
+    first = draws.successes(arms, 50, np.random.default_rng(1))
+    again = draws.successes(arms, 50, np.random.default_rng(1))
+    binomial_tables._table.cache_clear()
+    anew = draws.successes(arms, 50, np.random.default_rng(1))
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(first, anew)
+
+
+def test_few_draws_of_many_means_use_no_table():
+    means = np.random.default_rng(0).random(1_000)
+    arms = np.arange(1_000)[np.newaxis]
+    drawn = BinomialDraws(means).successes(arms, 10_000, np.random.default_rng(1))
+    np.testing.assert_array_equal(drawn[0], np.random.default_rng(1).binomial(10_000, means))
