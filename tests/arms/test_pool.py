@@ -114,7 +114,7 @@ def test_a_run_killed_in_the_middle_keeps_every_pull_that_had_ended(tmp_path):
         nonlocal calls
         calls += 1
         if calls == 3:
-            stuck.wait(60)  # the third pull hangs, while those after it end
+            stuck.wait(3)  # the third pull hangs, while those after it end
         elif calls == 60:
             raise KeyboardInterrupt
         return rng.random() < mean
@@ -156,6 +156,21 @@ def test_a_pool_raises_what_its_jobs_raise_and_stays_usable(left_behind):
     assert sorted(done) == [0, 0, 1, 1, 2, 2, 3, 4]
     pool.close()
     assert left_behind() == []
+
+
+def test_jobs_that_wait_behind_one_that_hangs_are_done_by_other_threads():
+    pool, done, all_others = PullPool(2), [], threading.Event()
+
+    def work(job):
+        if job == 500:
+            assert all_others.wait(10)
+        done.append(job)
+        if len(done) == 999:
+            all_others.set()
+
+    pool.run(iter(range(1_000)), work, count=1_000)
+    assert sorted(done) == list(range(1_000))
+    pool.close()
 
 
 INTERRUPTED = """

@@ -23,7 +23,7 @@ def attempt(number: int, times: int = 1, arm: int = 0) -> PullAttempt:
 def taken(*parts):
     buffer = RewardBuffer()
     for made, given_reward in parts:
-        buffer.add(made, given_reward, 0.25)
+        buffer.parts.append((made, given_reward, 0.25))
     pulls = buffer.take()
     assert pulls is not None
     assert buffer.take() is None

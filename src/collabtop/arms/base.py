@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import msgspec
@@ -63,6 +64,8 @@ class Recorder:
 
     purse: Purse | None = None
     """What the run may spend, if it has a budget and all its agents are in this process."""
+    charged_before: Mapping[tuple[int, int], float] = MappingProxyType({})
+    """What failed attempts of an earlier process cost, by agent and number of a pull that it did not complete."""
 
     @property
     def is_idle(self) -> bool:
@@ -87,10 +90,6 @@ class Recorder:
     def unrecorded(self, attempt: PullAttempt, limit: int) -> int:
         """Return how many of `limit` pulls, starting at this one, come before the next recorded one."""
         return limit
-
-    def charged_before(self, attempt: PullAttempt) -> float | None:
-        """Return what failed attempts of an earlier process at this pull were charged, if it is known."""
-        return None
 
     def keep(self, attempt: PullAttempt, drawn: Drawn) -> None:
         """Record what the pulls just made gave."""

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
+from functools import partial
 from typing import Any, Protocol
 
 from collabtop.arms.calls import (
@@ -46,11 +47,8 @@ class DirectCaller:
     """Calls the function in the caller's thread."""
 
     def __init__(self, function: PullFunction, policy: PullPolicy) -> None:
-        self._function, self._policy = function, policy
-
-    def call(self, attempt: PullAttempt) -> CallOutcome:
+        self.call = partial(make_attempt, function, retry_on=policy.retry_on)
         """Call the function and check its result."""
-        return make_attempt(self._function, attempt, self._policy.retry_on)
 
     def close(self) -> None:
         """Do nothing."""

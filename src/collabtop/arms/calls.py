@@ -242,8 +242,10 @@ def outcome_of_value(
 ) -> CallOutcome:
     """The outcome of a call that returned a value, which has to be a valid reward (or a batch of them)."""
     unit = function.unit
-    if type(value) in _PLAIN_NUMBERS and not function.batch and not unit.fault(value):
-        return unit.internal(float(value))
+    if type(value) in _PLAIN_NUMBERS and not function.batch:
+        checked = unit.checked(value)
+        if checked is not None:
+            return checked
     values, costs, notes = _details(value, function.batch)
     fault = _batch_fault(values, times, unit) if function.batch else reward_fault(values, unit)
     if fault:

@@ -4,10 +4,10 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from collabtop.arms.called import CalledArms
 from collabtop.arms.calls import ExamplePull
-from collabtop.arms.function import CalledArms, plain_data
 from collabtop.arms.policy import PullPolicy
-from collabtop.arms.tables import LabelledList, as_candidates, as_examples, library_of
+from collabtop.arms.tables import LabelledList, as_candidates, as_examples, library_of, plain_data
 from collabtop.arms.unit import Bounds, Direction, Unit
 from collabtop.errors import InputError
 

@@ -25,15 +25,19 @@ class Division:
         self.positions = positions
         """The arms of the parts, as positions among all arms; each part has some, all distinct."""
         self.times = times
-        """How often each of them is pulled, at least once."""
+        """How often each of them is pulled, at least once; an `EqualDivision` may have a single number."""
         self.sizes = sizes
         """How many arms each part has."""
 
-    @property
-    def spans(self) -> list[slice]:
+    @cached_property
+    def _spans(self) -> list[slice]:
         """Where each part is."""
         ends = list(accumulate(self.sizes))
         return list(map(slice, [0, *ends[:-1]], ends))
+
+    def parts_of(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        """The values of each part."""
+        return [values[span] for span in self._spans]
 
     @cached_property
     def pulls(self) -> list[int]:
@@ -55,9 +59,9 @@ class Division:
 
     @cached_property
     def counts(self) -> list[int]:
-        """`times` as a list."""
+        """How often each position is pulled, as a list."""
         counts: list[int] = self.times.tolist()
-        return counts
+        return counts * sum(self.sizes) if len(counts) == 1 else counts
 
     def arms_of(self, arms: NDArray[np.int64]) -> NDArray[np.int64]:
         """Which of these arms each position is."""
@@ -85,9 +89,14 @@ class EqualDivision(Division):
 
     def __init__(self, arms: int, agents: int, times: Sequence[int]) -> None:
         self.arms, self.sizes = arms, [arms * len(times)] * agents
-        self.times = np.array([*times] * agents).repeat(arms)
+        self.times = np.array(times) if len(times) == 1 else np.array([*times] * agents).repeat(arms)
         self.pulls, self.times_by_arm = [arms * sum(times)] * agents, np.array([sum(times) * agents])
         self._batches = agents * len(times)
+
+    def parts_of(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        """The values of each part, or a single one that all parts have."""
+        agents = len(self.sizes)
+        return [values] * agents if len(values) == 1 else list(values.reshape(agents, -1))
 
     def arms_of(self, arms: NDArray[np.int64]) -> NDArray[np.int64]:
         """Which of these arms each position is."""

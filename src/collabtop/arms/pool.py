@@ -1,8 +1,10 @@
 """Several pulls at once: threads that share the pulls of all agents of a run."""
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from queue import SimpleQueue
+from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -14,6 +16,10 @@ Job = TypeVar("Job")
 
 _GRACE = 1.0
 """Seconds that pulls under way get to finish when the user stops the run."""
+
+
+_SECONDS_AT_ONCE = 0.005
+"""How long the jobs that a thread takes at once should last together."""
 
 
 class CallOptions(msgspec.Struct, frozen=True):
@@ -62,7 +68,7 @@ class PullPool:
 
         The error of the earliest job is raised. The iterator is used by one thread at a time.
         """
-        batch = _Batch(jobs, work)
+        batch = _Batch(jobs, work, count, len(self._threads))
         for _ in self._threads[:count]:
             self._queue.put(batch)
         try:
@@ -83,15 +89,22 @@ class PullPool:
 
 
 class _Batch(Generic[Job]):
-    """The jobs of one agent."""
+    """The jobs of one agent.
 
-    def __init__(self, jobs: Iterator[Job], work: Callable[[Job], None]) -> None:
+    A thread takes as many quick jobs at once as it does in a few milliseconds, since taking one costs time. When no
+    more are left to take, it does what others have taken and not begun.
+    """
+
+    def __init__(self, jobs: Iterator[Job], work: Callable[[Job], None], count: int, workers: int) -> None:
         self.done = threading.Event()
         self.errors: dict[int, BaseException] = {}
         self._jobs, self._work = jobs, work
         self._lock = threading.Lock()
-        self._number = self._running = 0
-        self._stopped = False
+        self._number, self._left, self._workers = 0, count, workers
+        self._taken: list[deque[tuple[int, Job]]] = []
+        """The jobs that each thread has taken and not begun."""
+        self._taking_part = 0
+        self._stopped = self._exhausted = False
 
     def stop(self) -> None:
         """Begin no further job."""
@@ -101,45 +114,51 @@ class _Batch(Generic[Job]):
 
     def take_part(self) -> None:
         """Do jobs until there are no more."""
-        done: tuple[int, BaseException | None] | None = None
-        while (taken := self._next(done)) is not None:
-            number, job = taken
+        own: deque[tuple[int, Job]] = deque()
+        with self._lock:
+            self._taken.append(own)
+            self._taking_part += 1
+        size = 1
+        while self._take(own, size):
+            began, jobs = perf_counter(), len(own)
+            self._do(own)
+            size = int(jobs * _SECONDS_AT_ONCE / max(perf_counter() - began, 1e-6))
+        for other in self._taken:
+            self._do(other)
+        with self._lock:
+            self._taking_part -= 1
+            self._finish_if_idle()
+
+    def _take(self, own: "deque[tuple[int, Job]]", size: int) -> bool:
+        """Take some of the jobs that are left, and say whether there were any."""
+        with self._lock:
+            size = max(1, min(size, self._left // (2 * self._workers)))
+            try:
+                while len(own) < size and not (self._stopped or self._exhausted):
+                    own.append((self._number, next(self._jobs)))
+                    self._number += 1
+            except StopIteration:
+                self._exhausted = True
+            except BaseException as error:
+                self.errors[self._number] = error
+                self._stopped = True
+            self._left -= len(own)
+            return bool(own) and not self._stopped
+
+    def _do(self, jobs: "deque[tuple[int, Job]]") -> None:
+        while not self._stopped:
+            try:
+                number, job = jobs.popleft()
+            except IndexError:
+                return
             try:
                 self._work(job)
             except BaseException as error:
-                done = number, error
-            else:
-                done = number, None
-
-    def _next(self, done: tuple[int, BaseException | None] | None) -> tuple[int, Job] | None:
-        """The next job, when the one before is done: both in one go, since the lock is held by one thread at a time."""
-        with self._lock:
-            if done is not None:
-                self._end(*done)
-            if self._stopped:
-                return None
-            number = self._number
-            try:
-                job = next(self._jobs)
-            except BaseException as error:
+                self.errors[number] = error
                 self._stopped = True
-                if not isinstance(error, StopIteration):
-                    self.errors[number] = error
-                self._finish_if_idle()
-                return None
-            self._number += 1
-            self._running += 1
-            return number, job
-
-    def _end(self, number: int, error: BaseException | None) -> None:
-        self._running -= 1
-        if error is not None:
-            self.errors[number] = error
-            self._stopped = True
-        self._finish_if_idle()
 
     def _finish_if_idle(self) -> None:
-        if self._stopped and not self._running:
+        if not self._taking_part and (self._stopped or self._exhausted):
             self.done.set()
 
 

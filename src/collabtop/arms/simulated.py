@@ -29,8 +29,8 @@ def _successes_together(means: Reals, division: Division, draws: Sequence[Draws]
     """The successes of each position of a division, drawn by its own agent: the same as with `_successes`."""
     generators = [agent.bulk.binomial for agent in draws]
     if len(means) > _FEW_ARMS * len(generators):
-        parts = [draw(division.times[span], means[span]) for draw, span in zip(generators, division.spans, strict=True)]
-        return np.concatenate(parts).astype(np.float64)
+        parts = zip(generators, division.parts_of(division.times), division.parts_of(means), strict=True)
+        return np.concatenate([draw(times, part) for draw, times, part in parts], dtype=np.float64)
     positions = zip(division.owners, division.counts, means.tolist(), strict=True)
     return np.array([generators[agent](count, mean) for agent, count, mean in positions], np.float64)
 

@@ -5,7 +5,10 @@ Neither pandas nor polars is imported here: only a program that has imported the
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from types import FunctionType
 from typing import Any, Literal
+
+import msgspec
 
 from collabtop.errors import InputError
 from collabtop.validation import wrong_value
@@ -128,3 +131,45 @@ def _listed(values: Any, name: str) -> list[Any]:
         return list(values)
     except TypeError:
         raise wrong_value(name, values, f"a list of {argument} is needed", argument) from None
+
+
+def candidate_labels(candidates: Sequence[Any]) -> Sequence[str]:
+    """The labels that come with the candidates, or one made of each."""
+    if isinstance(candidates, LabelledList) and candidates.labels is not None:
+        return candidates.labels
+    return [candidate_label(candidate, number) for number, candidate in enumerate(candidates)]
+
+
+def candidate_label(candidate: Any, number: int) -> str:
+    """The label of a candidate: its text or, if that is only a memory address, its type and number.
+
+    >>> candidate_label("short", 0), candidate_label(len, 1), candidate_label(object(), 2)
+    ('short', 'len', 'object 2')
+    """
+    if isinstance(candidate, FunctionType | type | type(len)):
+        return str(candidate.__name__)
+    kind = type(candidate)
+    has_text = any(name in vars(base) for base in kind.__mro__[:-1] for name in ("__str__", "__repr__"))
+    if not has_text:
+        return f"{kind.__name__} {number}"
+    return str(candidate)
+
+
+def plain_data(candidates: Sequence[Any]) -> bytes | None:
+    """Candidates as bytes, if they are strings, numbers, or lists and dictionaries of these; otherwise None.
+
+    >>> plain_data(["a", 1, {"lr": 0.1}]) is None, plain_data([object()]) is None
+    (False, True)
+    """
+    try:
+        return msgspec.msgpack.encode(list(candidates)) if all(map(_is_plain, candidates)) else None
+    except (OverflowError, RecursionError):
+        return None
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) is list:
+        return all(map(_is_plain, value))
+    if type(value) is dict:
+        return all(type(key) is str and _is_plain(entry) for key, entry in value.items())
+    return value is None or type(value) in (str, int, float, bool, bytes)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from collabtop.arms.base import Recorder
+from collabtop.arms.called import CalledArms
 from collabtop.arms.calls import PullAttempt
 from collabtop.arms.draws import ALL_AGENTS, Draws, RewardsMissing, example_order
-from collabtop.arms.function import CalledArms
 from collabtop.arms.pull_batch import PullBatch
 from collabtop.arms.tables import as_candidates
 from collabtop.arms.unit import Unit

@@ -12,6 +12,8 @@ from collabtop.validation import real_number, wrong_value
 
 Direction = Literal["maximize", "minimize"]
 Bounds = tuple[float, float] | None
+_DIRECTIONS = get_args(Direction)
+_PAIRS = tuple, list, np.ndarray, Sequence  # the usual types first: those of `collections.abc` take longer to check
 
 LARGEST_REWARD = 1e100
 """The largest absolute value of a reward: sums and squares of rewards stay far below the largest float."""
@@ -34,7 +36,7 @@ class Unit(msgspec.Struct, frozen=True):
     bounds: Bounds = (0.0, 1.0)
 
     def __post_init__(self) -> None:
-        if self.direction not in get_args(Direction):
+        if self.direction not in _DIRECTIONS:
             raise wrong_value("direction", self.direction, "'maximize' or 'minimize' is needed")
         if self.bounds is not None:
             msgspec.structs.force_setattr(self, "bounds", _checked_bounds(self.bounds))
@@ -115,6 +117,12 @@ class Unit(msgspec.Struct, frozen=True):
         hint = "; and direction='minimize' if small rewards are better" if self.direction == "maximize" else ""
         return f"{fault}: pass bounds=(low, high), or bounds=None if rewards have none{hint}"
 
+    def checked(self, reward: float) -> float | None:
+        """A number as an internal value; None if it is not a reward in this unit, and `fault` says why."""
+        if self.bounds == (0.0, 1.0) and self.direction == "maximize":  # the usual case, and the fastest
+            return float(reward) if 0.0 <= reward <= 1.0 else None
+        return None if self.fault(reward) else self.internal(float(reward))
+
     def first_fault(self, rewards: NDArray[Any]) -> tuple[int, str] | None:
         """The index of the first number in an array that is not a reward in this unit, and why; None if all are."""
         low, high = self.bounds or (-LARGEST_REWARD, LARGEST_REWARD)
@@ -131,7 +139,7 @@ class Unit(msgspec.Struct, frozen=True):
 
 
 def _checked_bounds(bounds: Any) -> tuple[float, float]:
-    if isinstance(bounds, str | bytes) or not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
+    if isinstance(bounds, str | bytes) or not isinstance(bounds, _PAIRS) or len(bounds) != 2:
         raise wrong_value("bounds", bounds, "two numbers (low, high) are needed, or None if rewards have no bounds")
     low, high = (real_number("bounds", end) for end in bounds)
     if not max(abs(low), abs(high)) <= LARGEST_REWARD:

@@ -8,9 +8,8 @@ from rich.table import Table
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.arms import Arms
-from collabtop.arms.function import candidate_labels
 from collabtop.arms.stand_ins import NoiselessArms, UnpullableArms
-from collabtop.arms.tables import as_candidates
+from collabtop.arms.tables import as_candidates, candidate_labels
 from collabtop.arms.unit import Bounds, Direction, Unit
 from collabtop.planning.grids import Grid
 from collabtop.privacy import Privacy

@@ -18,7 +18,8 @@ from collabtop.arms.purse import Purse
 from collabtop.errors import CheckpointError, FileError
 from collabtop.events import Event, OnEvent, PullFailed, PullsMade
 from collabtop.runlog.flusher import Flusher
-from collabtop.runlog.format import AgentState, Exchange, FailedAttempt, Record, Rewards, Sums
+from collabtop.runlog.format import AgentState, FailedAttempt, Record, Rewards, Sums
+from collabtop.runlog.logged_pulls import failure_mode_in, logged_by_agent, logged_sums
 from collabtop.runlog.pool import RewardPool
 from collabtop.runlog.reward_buffer import BufferedPulls, RewardBuffer
 from collabtop.runlog.tally import Scorer, Tally
@@ -82,19 +83,21 @@ class RewardRecorder(Recorder):
         """What an earlier process of the same run logged."""
         self._sink, self._on_event, self._failure_mode = sink, on_event, failure_mode
         self._tally, self._scorer, self.pool, self.purse = tally, scorer, pool, purse
+        self._is_followed = sink is not None or on_event is not None
+        """Whether rewards are written or seen as they come; tally and totals are complete when they are asked for."""
         self._lock = threading.Lock()
-        self._logged = _logged_by_agent(records, gaps=pool is not None)
+        self._logged = logged_by_agent(records, gaps=pool is not None)
         self._sums = {(record.agent, record.first): record for record in records if isinstance(record, Sums)}
         self._buffers: dict[int, RewardBuffer] = {}
         self._buffers_lock = threading.Lock()
-        self._flusher = Flusher(self._flush_in_background, _SECONDS_WITHOUT_PULL)
+        self._flusher = Flusher(self._write_all, _SECONDS_WITHOUT_PULL)
         self._unpublished: dict[int, list[BufferedPulls]] = {}  # pulls of each agent that were written
         self.failed: Counter[int] = Counter()
         """Pulls of each arm that failed for good, including those of the checkpoint."""
         self._charge = charge
         self._earlier_totals = TotalsCounter(earlier).totals()
         self._counter = TotalsCounter(records)
-        self._charged_before = self._counter.pending()
+        self.charged_before = self._counter.pending()
 
     @property
     def recorded_pulls(self) -> int:
@@ -104,7 +107,8 @@ class RewardRecorder(Recorder):
 
     @property
     def totals(self) -> Totals:
-        """What all calls took, including those of earlier processes; current when no agent is pulling."""
+        """What all calls took, including those of earlier processes."""
+        self._write_all()
         with self._buffers_lock:
             return self._counter.totals().plus(self._earlier_totals)
 
@@ -112,7 +116,7 @@ class RewardRecorder(Recorder):
     def tally(self) -> Tally | None:
         """The rewards so far, added up by candidate, if they are wanted before the run ends."""
         if self._tally is not None:
-            self._flush_in_background()
+            self._write_all()
         return self._tally
 
     @property
@@ -251,10 +255,6 @@ class RewardRecorder(Recorder):
     def _is_paid_for(self, arms: Ints, times: Ints) -> bool:
         return self._charge is None or self._charge(arms, np.broadcast_to(times, arms.shape))
 
-    def charged_before(self, attempt: PullAttempt) -> float | None:
-        """What an earlier process was charged for failed attempts at a pull that it did not complete."""
-        return self._charged_before.get((attempt.agent, attempt.number))
-
     def keep(self, attempt: PullAttempt, drawn: Drawn) -> None:
         """Record pulls just made: slow ones are written at once, others within a tenth of a second."""
         self._count_failed(attempt.arm, drawn.rewards)
@@ -265,28 +265,30 @@ class RewardRecorder(Recorder):
 
     def keep_reward(self, attempt: PullAttempt, reward: float, seconds: float) -> None:
         """Record a pull just made that gave only a reward."""
-        if self._charge is not None:
-            super().keep_reward(attempt, reward, seconds)
-        else:
+        if self._charge is None:
             self._keep(attempt, reward, seconds)
+        else:
+            super().keep_reward(attempt, reward, seconds)
 
     def _keep(self, attempt: PullAttempt, given: float | Drawn, seconds: float) -> None:
         # Without a lock: all pulls that were made meanwhile are added up and written together.
-        buffer = self._buffers.get(attempt.agent)
+        agent = attempt.agent
+        buffer = self._buffers.get(agent)
         if buffer is None:
-            buffer = self._buffers.setdefault(attempt.agent, RewardBuffer())
-        buffer.add(attempt, given, seconds)
-        if seconds >= _SECONDS:
-            self.flush(attempt.agent)
+            buffer = self._buffers.setdefault(agent, RewardBuffer())
+        buffer.parts.append((attempt, given, seconds))
+        if seconds >= _SECONDS and self._is_followed:
+            self._flush(agent, wait=True)
             return
-        if monotonic() - buffer.written >= _SECONDS or len(buffer) >= _PULLS:
-            self._flush(attempt.agent, wait=False)
+        if len(buffer.parts) >= _PULLS or (self._is_followed and monotonic() - buffer.written >= _SECONDS):
+            self._flush(agent, wait=False)
         if self._sink is not None:
             self._flusher.request()
 
     def flush(self, agent: int) -> None:
-        """Write what an agent drew and was not written yet."""
-        self._flush(agent, wait=True)
+        """Write what an agent drew and was not written yet, if there is a log or a listener."""
+        if self._is_followed:
+            self._flush(agent, wait=True)
 
     def _flush(self, agent: int, *, wait: bool) -> None:
         """Write what an agent drew; unless `wait`, leave it to the next flush if a different thread is writing."""
@@ -300,8 +302,8 @@ class RewardRecorder(Recorder):
             if self._scorer is not None:
                 self.publish(self._scorer.scored(agent, [pair for pulls in written for pair in pulls.pairs()]))
 
-    def _flush_in_background(self) -> None:
-        """Write what waits for the next pull, which may take long; events are left to the agents' own threads."""
+    def _write_all(self) -> None:
+        """Write what all agents drew and was not written yet; events are left to the agents' own threads."""
         with suppress(CheckpointError), self._buffers_lock:  # the next write raises it
             for agent in list(self._buffers):
                 self._write(agent)
@@ -367,7 +369,7 @@ class RewardRecorder(Recorder):
                 self._sink.note_time()
                 self._sink.append(record)
         else:
-            sums = _logged_sums(logged, source, arms, times, draws)
+            sums = logged_sums(logged, source, arms, times, draws)
         pulls = int(np.broadcast_to(times, arms.shape).sum())
         if self._tally is not None:
             with self._buffers_lock:
@@ -377,74 +379,3 @@ class RewardRecorder(Recorder):
             times = np.broadcast_to(times, arms.shape)
             self.publish(self._scorer.scored_sums(draws.agent, arms, times, sums, recalled=logged is not None))
         return sums
-
-
-def _logged_sums(logged: Sums, source: Arms, arms: Ints, times: Ints, draws: Draws) -> Reals:
-    """The sums of a logged batch; arms that cost nothing are pulled again, and must give the same sums."""
-    logged_arms, logged_times, logged_sums = logged.unpack()
-    if not (np.array_equal(logged_arms, arms) and (logged_times == times).all()):
-        raise FileError(f"the checkpoint does not fit this run: agent {draws.agent} pulled different candidates there")
-    if not source.repeatable:
-        logged.restore_state(draws.bulk)
-        draws.squares = logged.unpack_squares()
-    elif not np.array_equal(logged_sums, source.pull(arms, times, draws)):
-        raise FileError("the checkpoint does not fit this run: the arms return different rewards than before")
-    return logged_sums
-
-
-def failure_mode_in(records: Sequence[Record]) -> str | None:
-    """What became of the failed pulls in a log, or None if there are none."""
-    return next((record.failures for record in records if isinstance(record, Rewards) and record.failures), None)
-
-
-class _Logged:
-    """The pulls of one agent that a log holds, by number. Pulls made at the same time leave gaps if a run is killed."""
-
-    def __init__(self, agent: int, records: list[Rewards], reported: int) -> None:
-        size = max(record.first + record.pulls for record in records)
-        self.arms: Ints = np.full(size, -1)  # -1: the log does not hold this pull
-        self.rewards: Reals = np.full(size, np.nan)
-        self.costs: Reals | None = np.full(size, np.nan) if any(record.costs for record in records) else None
-        for record in records:
-            span = slice(record.first, record.first + record.pulls)
-            if (self.arms[span] >= 0).any():
-                pulls = f"{span.start} to {span.stop - 1}"
-                raise FileError(f"the checkpoint is damaged: it holds one of the pulls {pulls} of agent {agent} twice")
-            self.arms[span], self.rewards[span] = record.unpack()
-            if self.costs is not None and record.costs:
-                self.costs[span] = record.unpack_costs()
-        # A reply is logged after the rewards behind it.
-        missing = np.flatnonzero(self.arms[:reported] < 0)
-        if len(missing):
-            raise FileError(f"the checkpoint is damaged: pull {missing[0]} of agent {agent} is missing")
-
-    def gap(self, number: int, limit: int) -> int:
-        """How many of `limit` pulls, starting at this number, are before the next one that the log holds."""
-        held = np.flatnonzero(self.arms[number : number + limit] >= 0)
-        return int(held[0]) if len(held) else limit
-
-    def pulls(self, attempt: PullAttempt, limit: int) -> Drawn:
-        arms = self.arms[attempt.number : attempt.number + limit]
-        gaps = np.flatnonzero(arms < 0)
-        count = int(gaps[0]) if len(gaps) else len(arms)
-        if not count:
-            return NOTHING_DRAWN
-        if (arms[:count] != attempt.arm).any():
-            raise FileError(
-                f"the checkpoint does not fit this run: pull {attempt.number} of agent {attempt.agent} is of a "
-                "different candidate there"
-            )
-        span = slice(attempt.number, attempt.number + count)
-        return Drawn(self.rewards[span], None if self.costs is None else self.costs[span])
-
-
-def _logged_by_agent(records: Sequence[Record], *, gaps: bool) -> dict[int, _Logged]:
-    """The logged pulls of each agent; with `gaps`, it may have reported pulls that are not logged."""
-    by_agent: dict[int, list[Rewards]] = {}
-    reported: Counter[int] = Counter()
-    for record in records:
-        if isinstance(record, Rewards):
-            by_agent.setdefault(record.agent, []).append(record)
-        elif isinstance(record, Exchange) and not gaps:
-            reported.update({agent: pulls for agent, pulls, _ in record.replies})
-    return {agent: _Logged(agent, of_agent, reported[agent]) for agent, of_agent in by_agent.items()}

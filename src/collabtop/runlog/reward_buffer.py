@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,23 +17,17 @@ _Part = tuple[PullAttempt, float | Drawn, float]
 
 
 class RewardBuffer:
-    """Pulls of one agent that are not written yet. Any thread may add some, without a lock."""
+    """Pulls of one agent that are not written yet."""
 
     def __init__(self) -> None:
         self.written = -math.inf
         """When pulls of this agent were last written."""
-        self._parts: deque[_Part] = deque()
-
-    def __len__(self) -> int:
-        return len(self._parts)
-
-    def add(self, attempt: PullAttempt, given: float | Drawn, seconds: float) -> None:
-        """Add what an attempt gave."""
-        self._parts.append((attempt, given, seconds))
+        self.parts: deque[_Part] = deque()
+        """What each attempt gave. Any thread may append to it, without a lock."""
 
     def take(self) -> "BufferedPulls | None":
         """All that was added, which is no longer in the buffer then; None if there is nothing."""
-        parts = [self._parts.popleft() for _ in range(len(self._parts))]
+        parts = [self.parts.popleft() for _ in range(len(self.parts))]
         return BufferedPulls(parts) if parts else None
 
 
@@ -72,13 +67,14 @@ class BufferedPulls:
         numbers, arms, counts = self._numbers[order], self._arms[order], self._counts()[order]
         drawn = self._drawn() if self._plain is None else []
         breaks = np.flatnonzero(numbers[1:] != numbers[:-1] + counts[:-1]) + 1
-        for row in np.split(np.arange(len(order)), breaks):
+        for start, end in pairwise([0, *breaks.tolist(), len(order)]):
+            row = slice(start, end)
             parts = order[row].tolist()
             if self._plain is None:
                 joined = _joined([drawn[part] for part in parts])
             else:
                 joined = Drawn(self._plain[parts], seconds=math.fsum(self._seconds[part] for part in parts))
-            yield Rewards.pack(agent, int(numbers[row[0]]), arms[row], counts[row], joined, failure_mode)
+            yield Rewards.pack(agent, int(numbers[start]), arms[row], counts[row], joined, failure_mode)
 
     def _counts(self) -> Ints:
         """The pulls of each attempt."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from collabtop.arms.function import plain_data
+from collabtop.arms.tables import plain_data
 from collabtop.errors import FileError
 from collabtop.runlog.file import RunLog, open_log, read_log
 from collabtop.runlog.format import MAX_ARMS, Extended, Header, Record, answer_in

@@ -17,7 +17,7 @@ from collabtop.errors import FileError, InputError
 from collabtop.events import OnEvent
 from collabtop.runlog.file import read_log
 from collabtop.runlog.format import Header
-from collabtop.runlog.recorder import failure_mode_in
+from collabtop.runlog.logged_pulls import failure_mode_in
 from collabtop.runs.checkpoint import other_run, read_header, same_value
 from collabtop.runs.execute import Execution, OnInterrupt, Timeout
 from collabtop.runs.result import Result
