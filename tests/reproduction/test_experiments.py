@@ -2,23 +2,32 @@
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 import collabtop as ct
 from collabtop.reproduction.evidence import IID, KZZ, NON_IID, PRINTED, UNIFORM
-from collabtop.reproduction.experiments import baselines, baselines_study, fixed_horizon, pilot_study, sweeps
+from collabtop.reproduction.experiments import (
+    baselines,
+    baselines_study,
+    fixed_horizon,
+    pilot_study,
+    sweeps,
+    words_study,
+)
 from tests.support.made_up_evidence import ARMS, made_up_rows
 
 
-def pilot(half, runs=400):
-    """Points whose error halves with every `half[line]` time steps."""
-    rows = []
+def pilot(half, runs=400, seed=None):
+    """Points whose error halves with every `half[line]` time steps; with a seed, wrong answers are drawn."""
+    rows, rng = [], np.random.default_rng(seed)
     for arms, lines in ((IID, (KZZ, PRINTED)), (NON_IID, (UNIFORM,))):
         for line in lines:
             for m in (1, 8):
                 for power in range(-4, 7):
                     horizon = round(half[line] * 2.0**power)
-                    wrong = round(runs * min(0.95, 0.5 ** (horizon / half[line])))
+                    error = min(0.95, 0.5 ** (horizon / half[line]))
+                    wrong = round(runs * error) if seed is None else int(rng.binomial(runs, error))
                     rows += made_up_rows(line, arms, m, 10, horizon, wrong=wrong, runs=runs)
     return ct.StudyTable(rows).points()
 
@@ -40,6 +49,25 @@ def test_a_sweep_extends_from_error_a_half_to_error_one_in_a_hundred(scale, quic
     agents = ranges[IID, 1].agents
     assert 10 in agents
     assert agents[-1] >= min(4, 66 * half[PRINTED] / fixed)
+
+
+def test_a_sweep_ends_at_about_the_same_agents_whatever_the_seed():
+    # With 24 runs per point of the pilot, the ends differed by a factor of two, and with them what C5 is about.
+    arms = ct.datasets.movielens_like()
+    points = pilot_study(arms, ct.datasets.movielens_like_groups(), seed=0, quick=False).points
+    (runs,) = {point.runs for point in points if point.arms == IID}
+    half = {KZZ: 3_000, PRINTED: 9_000, UNIFORM: 20_000}
+    ends = [sweeps(pilot(half, runs, seed), ARMS[IID], quick=False)[IID, 1].agents[-1] for seed in range(8)]
+    assert max(ends) < 1.5 * min(ends)
+
+
+def test_the_words_that_c5_compares_have_many_runs_with_messages():
+    half = {KZZ: 3_000, PRINTED: 9_000, UNIFORM: 20_000}
+    ranges = sweeps(pilot(half), ARMS[IID], quick=False)
+    points = words_study(ct.datasets.movielens_like(), ranges, seed=0).points
+    assert {(point.engine, point.runs) for point in points} == {("messages", 240)}
+    agents = ranges[IID, 1].agents
+    assert {point.agents for point in points if point.m == 1} == {agents[0], agents[(len(agents) - 1) // 2], agents[-1]}
 
 
 def test_the_fixed_horizon_is_the_papers_for_its_arms_and_in_proportion_to_h_for_others():

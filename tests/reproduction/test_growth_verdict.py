@@ -21,7 +21,7 @@ def unchanged(n, k, m):
     return 1.0
 
 
-def growth(*, total=unchanged, step=unchanged, shared_at=None, local=()):
+def growth(*, total=unchanged, step=unchanged, shared_at=None, local=(), runs=4):
     """Words of 3 (K log^2 n + m) and 2 K n log n; steps of 4, 6 and 3 K log n, the last times `step`."""
     rows, rounds, sizes = [], [], {}
     for power in (12, 14, 16, 18, 20):
@@ -31,9 +31,11 @@ def growth(*, total=unchanged, step=unchanged, shared_at=None, local=()):
             words = round(3 * (k * power**2 + m) * total(n, k, m))
             rows += made_up_rows(PRINTED, name, m, k, 10**6, wrong=0, runs=2, words=words)
             unit, first = k * power, "shared" if shared_at == n else "local"
-            rounds.append(RoundCost(n, k, m, 10**6, 0, 0, first, n, 6 * unit, 4 * unit))
-            rounds.append(RoundCost(n, k, m, 10**6, 0, 1, "shared", 64, round(5 * unit * step(n, k, m)), 0))
-            rounds.append(RoundCost(n, k, m, 10**6, 0, 2, "shared", 4, round(unit * step(n, k, m)), 0))
+            for seed in range(runs):
+                steps = ((first, n, 6 * unit, 4 * unit), *(
+                    ("shared", 2 * words, round(words * step(n, k, m)), 0) for words in (5 * unit, unit)
+                ))  # fmt: skip
+                rounds += [RoundCost(n, k, m, 10**6, seed, number, *cost) for number, cost in enumerate(steps)]
             rows += made_up_rows(PRINTED_NON_IID, name, m, k, 10**6, wrong=0, runs=2, words=2 * k * n * power)
     return Growth(tuple(ct.StudyTable(rows).points()), sizes, tuple(rounds), local)
 
@@ -108,9 +110,31 @@ def test_fewer_words_at_a_longer_horizon_do_not_count_as_growth():
 def test_t2_is_contradicted_where_large_rounds_are_out_of_balance(evidence):
     statement = verdict_of(evidence(growth=growth(shared_at=2**20)))
     part = statement.parts[-1]
-    assert "(6 of " in part.text
+    assert "(24 of " in part.text
     assert part.verdict in ("contradicted", "undecided")
     assert part.low > 0.01
+
+
+@pytest.mark.parametrize("phase", ["local", "shared"])
+def test_t2_is_contradicted_where_cheap_rounds_hide_an_expensive_one(evidence, phase):
+    # The first round of a step costs K log2(n)^2 words, and as many rounds as hide it in the mean cost next to nothing.
+    usual = growth()
+    rounds = [
+        RoundCost(cost.n, cost.agents, cost.m, cost.horizon, cost.seed, number, phase, 2 * cost.agents, words, words)
+        for cost in usual.rounds
+        if cost.round == 0
+        for power in [round(math.log2(cost.n))]
+        for number in range(power)
+        for words in [cost.agents * power**2 if number == 0 else cost.agents]
+    ]
+    others = [cost for cost in usual.rounds if cost.phase != phase]
+    statement = verdict_of(evidence(growth=Growth(usual.points, usual.sizes, (*others, *rounds), ())))
+    name = {"local": "LocalElim", "shared": "GlobalElim"}[phase]
+    by_growth = [part.verdict for part in statement.parts if "growth exponent" in part.estimand]
+    contradicted = [part.estimand for part in statement.parts if part.verdict == "contradicted"]
+    assert set(by_growth) == {"supported"}
+    assert contradicted == [f"{name}: runs with a round of more words than the printed pseudo-code can take"]
+    assert statement.verdict == "contradicted"
 
 
 def test_the_partition_is_expected_to_be_balanced_from_100_k_log2_n_arms_on(evidence):

@@ -182,6 +182,15 @@ def test_c5_is_contradicted_where_words_bend_over_k_though_no_point_is_far_from_
     assert statement.parts[1].value == pytest.approx(0.6, rel=0.01)
 
 
+def test_c5_uses_more_runs_with_messages_where_there_are_any(evidence):
+    whole = evidence()
+    noisy = tuple(msgspec.structs.replace(p, words_sd=3 * p.words_mean) for p in whole.points)
+    over_k = [p for p in whole.points if (p.algorithm, p.m) == (PRINTED.algorithm, 1)]
+    more = tuple(msgspec.structs.replace(p, words_mean=100.0 * min(p.agents, 4), message_runs=240) for p in over_k)
+    statement = verdict_of(c5(msgspec.structs.replace(whole, points=noisy, words_over_agents=more), 1))
+    assert [part.verdict for part in statement.parts[1::2]] == ["contradicted", "contradicted", "undecided"]
+
+
 def test_c5_is_undecided_where_the_limit_is_within_sampling_noise(evidence):
     whole = evidence()
     noisy = tuple(msgspec.structs.replace(p, words_sd=3 * p.words_mean) for p in whole.points)

@@ -133,6 +133,8 @@ class Evidence(msgspec.Struct, frozen=True):
     arms: dict[str, SimulatedArms]
     baselines: tuple[PointSummary, ...] = ()
     """Points of the literature's other algorithms, at the horizons of the panels; with one agent, at K times these."""
+    words_over_agents: tuple[PointSummary, ...] = ()
+    """Points of the panels over K with more runs with messages (C5)."""
     bound: tuple[PointSummary, ...] = ()
     """Points at horizons where the paper's bound is below 1 (T1)."""
     disjointness: tuple[Disjointness, ...] = ()

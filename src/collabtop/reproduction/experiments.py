@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import product
 from operator import add
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -32,13 +32,15 @@ AGENTS = 10
 """K in the paper's figures over T."""
 _PAPER_SHARE = 30_000 / 61_520  # the paper's T in its figures over K, as a share of H<1> of its arms
 _PILOT_FACTORS = tuple(2.0**power for power in range(-4, 7))  # times H / K
-_PILOT_RUNS, _QUICK_PILOT_RUNS = 24, 8
+_PILOT_RUNS, _NON_IID_PILOT_RUNS, _QUICK_PILOT_RUNS = 240, 24, 8
 _STEP, _QUICK_STEP = 2.0, 2.8  # between neighbouring horizons of a sweep
 _MARGIN = 1.3  # a pilot of few runs may place the end of a sweep too low
 
 _NSAR_POWERS = {1: 0.85, 8: 1.3}  # the best ones for these arms, by m
 _BASELINE_RUNS, _NSAR_RUNS = 100, 60
+_WORDS_RUNS = 240
 
+_T = TypeVar("_T")
 Measure = Literal["error", "words"]
 
 
@@ -190,9 +192,13 @@ def pilot_study(iid: BernoulliArms, groups: HeterogeneousArms, *, seed: int, qui
                     f"{'a best arm' if m == 1 else 'a best set of 8'}: change one of the means"
                 )
     studies: list[Study] = []
-    runs = _QUICK_PILOT_RUNS if quick else _PILOT_RUNS
     different = [a for a in iid_algorithms() if not (isinstance(a, KZZ) and a.balanced)]  # it errs as often as kzz
-    for name, kind_of_arms, algorithms in ((IID, iid, different), (NON_IID, groups, noniid_algorithms())):
+    # The statements on IID arms depend on where the sweeps end; a run on non-IID arms takes longer.
+    for name, kind_of_arms, algorithms, usual_runs in (
+        (IID, iid, different, _PILOT_RUNS),
+        (NON_IID, groups, noniid_algorithms(), _NON_IID_PILOT_RUNS),
+    ):
+        runs = _QUICK_PILOT_RUNS if quick else usual_runs
         agents = kind_of_arms.agents or AGENTS
         for m in (1, 8):
             unit = complexity(kind_of_arms, m) / agents
@@ -268,6 +274,25 @@ def panels_study(
         for algorithm in noniid_algorithms():
             for horizon in ranges[NON_IID, m].horizons:
                 studies += _point_study(NON_IID, groups, algorithm, m, groups.agents, horizon, max(2, runs // 5), seed)
+    return combined(studies)
+
+
+def first_middle_last(sweep: Sequence[_T]) -> tuple[_T, _T, _T]:
+    """The ends of a sweep and its middle, in terms of numbers: where C5 compares words.
+
+    >>> first_middle_last([1, 2, 3, 6, 10, 12, 22])
+    (1, 6, 22)
+    """
+    return sweep[0], sweep[(len(sweep) - 1) // 2], sweep[-1]
+
+
+def words_study(iid: BernoulliArms, ranges: Mapping[tuple[str, int], Sweep], *, seed: int) -> Study:
+    """More runs with messages than the panels have, where C5 compares the words of CollabTopIID over K."""
+    studies: list[Study] = []
+    for m, algorithm in product((1, 8), (CollabTopIID(), CollabTopIID(schedule="full"))):
+        for agents in first_middle_last(ranges[IID, m].agents):
+            horizon = fixed_horizon(iid, m)
+            studies += _point_study(IID, iid, algorithm, m, agents, horizon, _WORDS_RUNS, seed, engine="messages")
     return combined(studies)
 
 

@@ -22,6 +22,7 @@ from collabtop.reproduction.experiments import (
     panels_study,
     pilot_study,
     sweeps,
+    words_study,
 )
 from collabtop.reproduction.growth_study import growth_evidence, growth_study, local_study
 from collabtop.reproduction.prices import prices
@@ -72,6 +73,7 @@ class Reproduction(msgspec.Struct, frozen=True):
             "statements": msgspec.to_builtins(self.statements),
             "points": msgspec.to_builtins(evidence.points),
             "baselines": msgspec.to_builtins(evidence.baselines),
+            "words_over_agents": msgspec.to_builtins(evidence.words_over_agents),
             "bound": msgspec.to_builtins(evidence.bound),
             "words_by_kind": msgspec.to_builtins(evidence.words_by_kind),
             "disjointness": msgspec.to_builtins(evidence.disjointness),
@@ -137,6 +139,8 @@ def measure(settings: Settings, out: Path, *, jobs: int | None = None, progress:
         words_by_kind=_words_by_kind(panels, table),
     )
     if not settings.quick:
+        words = run("words", words_study(iid, ranges, seed=seed))
+        evidence = msgspec.structs.replace(evidence, words_over_agents=tuple(words.points()))
         evidence = _with_large_studies(settings, evidence, run, folder, jobs)
     statements = judged([*experiment_statements(evidence), *theorem_statements(evidence)])
     return Reproduction(settings, evidence, statements, studies)

@@ -19,7 +19,7 @@ from collabtop.reproduction.evidence import (
     WordsByKind,
     fit_points,
 )
-from collabtop.reproduction.experiments import AGENTS, fixed_horizon
+from collabtop.reproduction.experiments import AGENTS, first_middle_last, fixed_horizon
 from collabtop.reproduction.growth_verdict import local_phase
 from collabtop.reproduction.verdicts import (
     ABOUT,
@@ -182,7 +182,7 @@ def c5(evidence: Evidence, m: int) -> Draft:
     claims = []
     for line in (PRINTED, FULL, KZZ):
         over_t = [point for point in _sweep(evidence, line, m, "horizon", fixed) if point.error <= _SENSIBLE]
-        over_k = _sweep(evidence, line, m, "agents", fixed)
+        over_k = _words_over_agents(evidence, line, m, fixed)
         ends = f"T = {over_t[0].horizon:,} to {over_t[-1].horizon:,}" if over_t else "T"
         claims.append(Claim(f"{line.name}: most words over fewest, {ends}", spread(over_t), most=_STRAIGHT))
         ends = f"K = {over_k[0].agents} to {over_k[-1].agents}" if over_k else "K"
@@ -197,6 +197,16 @@ def c5(evidence: Evidence, m: int) -> Draft:
         f"and in the first agree within a factor of {_STRAIGHT}"
         + "".join(f". Regime: {line[0].lower()}{line[1:]}" for line in local_phase(evidence.growth)),
     )
+
+
+def _words_over_agents(evidence: Evidence, line: Line, m: int, fixed: int) -> list[PointSummary]:
+    """The sweep over K; where a point has more runs with messages, it is replaced by the one with these."""
+    more = {
+        point.agents: point
+        for point in evidence.words_over_agents
+        if (point.algorithm, point.schedule, point.m) == (line.algorithm, line.schedule, m)
+    }
+    return [more.get(point.agents, point) for point in _sweep(evidence, line, m, "agents", fixed)]
 
 
 def spread(points: Sequence[PointSummary]) -> Estimate | None:
@@ -220,7 +230,7 @@ def bend(points: Sequence[PointSummary]) -> Estimate | None:
     """
     if len(points) < 3:
         return None
-    first, middle, last = points[0], points[(len(points) - 1) // 2], points[-1]
+    first, middle, last = first_middle_last(points)
     variances = [p.words_sd**2 / p.message_runs for p in (first, middle, last)]
     near, far = middle.agents - first.agents, last.agents - middle.agents
     lower, upper = (middle.words_mean - first.words_mean) / near, (last.words_mean - middle.words_mean) / far
