@@ -124,6 +124,16 @@ def test_an_answer_that_is_mostly_wrong_has_a_warning_even_if_no_single_pair_is_
     assert alarms >= 0.9
 
 
+@pytest.mark.slow
+def test_few_wrong_answers_have_no_warning_where_half_of_all_are_wrong():
+    # 8% expected; 40% with the rule of 0.1.0. False alarm 1e-4.
+    arms = ct.datasets.movielens_like()
+    results = [ct.identify(arms, 8, agents=10, horizon=60_000, seed=seed) for seed in range(200)]
+    wrong = [result for result in results if not ct.problem.is_best(arms.means, result.top_indices)]
+    assert 60 < len(wrong) < 140
+    assert np.mean([not result.warnings for result in wrong]) < 0.2
+
+
 def test_the_probability_of_a_wrong_answer_is_zero_without_a_border_and_half_for_a_tie():
     everything = ct.identify(ct.BernoulliArms([0.5, 0.4]), 2, agents=1, horizon=1)
     assert probability_wrong(everything.estimates, Problem(2, 2, 1, 1)) == 0

@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import numpy as np
 from rich.console import Console
@@ -12,13 +13,13 @@ from rich.progress import Progress
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.arms import SimulatedArms
-from collabtop.events import Event
 from collabtop.problem import Problem, is_best, right_answers
-from collabtop.protocol.messages import Flags
+from collabtop.protocol.messages import Flags, Reply, Request
 from collabtop.runs.identification import identify
 from collabtop.runs.result import Result
 from collabtop.studies.grid import Point
 from collabtop.studies.runner import process_count
+from collabtop.teams.local import LocalTeam
 
 _FIRST_SECONDS = 1.0  # that the first run with messages may take after its algorithm's share of the time is used up
 _SECONDS_PER_ARM = 5e-6  # of a run with messages, roughly
@@ -29,18 +30,35 @@ class _OutOfTimeError(Exception):
     """Ends a run whose share of the time is used up."""
 
 
+class _TimedTeam(LocalTeam):
+    """A team that ends the run at its first message after the time is up.
+
+    A handler of events could end it too, but making the events takes ten times as long as the run.
+    """
+
+    def __init__(self, is_late: Callable[[], bool]) -> None:
+        self._is_late = is_late
+
+    def deliver(self, requests: Sequence[Request]) -> Sequence[Reply]:
+        """Deliver in time."""
+        if self._is_late():
+            raise _OutOfTimeError
+        return super().deliver(requests)
+
+
 class Effort:
     """How much may be simulated, and how much has been; the algorithms that are left share the time equally."""
 
     def __init__(self, *, runs: int, seconds: float, seed: int, jobs: int | None, progress: bool) -> None:
         self.runs, self.seed = runs, seed
         self._threads, self.seconds, self._shown = process_count(jobs), seconds, progress
-        self._parts = self._left = 0
+        self.parts = self._left = 0
+        """Algorithms that share the time."""
 
     @contextmanager
     def watch(self, parts: int) -> Iterator[None]:
         """Start the clock, the threads and the progress bar for so many algorithms."""
-        self._parts = self._left = parts
+        self.parts = self._left = parts
         self._began = self._clock()
         with ExitStack() as stack:
             # NumPy releases the interpreter while it draws and sorts, so threads are enough to use all cores.
@@ -54,7 +72,7 @@ class Effort:
         """Start the next algorithm's share of the time."""
         left = [began + self.seconds - now for began, now in zip(self._began, self._clock(), strict=True)]
         self._turn_ends = [now + max(0.0, part) / self._left for now, part in zip(self._clock(), left, strict=True)]
-        self._bar.update(self._task, description=title, completed=self._parts - self._left)
+        self._bar.update(self._task, description=title, completed=self.parts - self._left)
         self._left -= 1
 
     @property
@@ -103,12 +121,11 @@ class Effort:
         interrupted.
         """
         point = Point("arms", algorithm, problem.m, problem.agents, problem.horizon, runs, self.seed)
-        allowed = min(self.seconds, max(_FIRST_SECONDS, self.seconds / self._parts))
+        allowed = min(self.seconds, max(_FIRST_SECONDS, self.seconds / self.parts))
         if _SECONDS_PER_ARM * arms.n > allowed:
             return
-        stop_at_once = self._ends_after(self._turn_ends)
         for run in range(first, first + runs):
-            stop = stop_at_once if run > first else self._ends_after([end + allowed for end in self._turn_ends])
+            ends = self._turn_ends if run > first else [end + allowed for end in self._turn_ends]
             try:
                 yield identify(
                     arms,
@@ -117,17 +134,10 @@ class Effort:
                     horizon=problem.horizon,
                     algorithm=algorithm,
                     seed=point.run_seed(run),
-                    on_event=stop,
+                    team=_TimedTeam(partial(self._is_past, ends)),
                 )
             except _OutOfTimeError:
                 return
-
-    def _ends_after(self, ends: Sequence[float]) -> Callable[[Event], None]:
-        def stop_in_time(event: Event) -> None:
-            if self._is_past(ends):
-                raise _OutOfTimeError
-
-        return stop_in_time
 
     def _is_past(self, ends: Sequence[float]) -> bool:
         return all(now > end for now, end in zip(self._clock(), ends, strict=True))

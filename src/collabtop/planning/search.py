@@ -186,7 +186,14 @@ def _with_advice(result: SearchResult, target: float, curve: ErrorCurve, effort:
     if result.horizon is not None or not curve.runs:
         return result
     needed = max(1.0, effort.seconds * max(2.0, _ENOUGH_WRONG / target / curve.runs))
-    return msgspec.structs.replace(result, note=f"{_LATE}; try {float(f'{needed:.1g}'):,.0f} seconds")
+    advice = f"try {_rounded(needed)} seconds"
+    if effort.parts > 1:
+        advice += f", or {_rounded(max(1.0, needed / effort.parts))} for this algorithm alone"
+    return msgspec.structs.replace(result, note=f"{_LATE}; {advice}")
+
+
+def _rounded(seconds: float) -> str:
+    return f"{float(f'{seconds:.1g}'):,.0f}"
 
 
 def _costs(algorithm: Algorithm, arms: SimulatedArms, problem: Problem, effort: Effort) -> dict[str, float]:
