@@ -1,6 +1,6 @@
 """How far one liar among ten agents can change the answer, for each lie of a small zoo and each algorithm.
 
-    python benchmarks/lying_site.py [--runs 300]
+    python benchmarks/lying_site.py [--runs 300] [--only robust-top]
 
 40 arms have means spread evenly over 0.2 to 0.8, and 10 agents look for the best 4. Agent 0 lies. The table shows the
 share of runs with a wrong answer, and for robust-top how often the liar was named. The horizon of frugal-top is one at
@@ -38,15 +38,18 @@ def measure(lie: Lie, algorithm: str, horizon: int, runs: int) -> tuple[float, f
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=300)
-    runs = parser.parse_args().runs
+    parser.add_argument("--only", choices=[*RIVALS, "robust-top"], help="the rows of one algorithm")
+    options = parser.parse_args()
     print(f"| algorithm | horizon | words | {' | '.join(LIES)} |")
     print("| --- | --- | --- |" + " --- |" * len(LIES))
     settings = [(algorithm, HORIZON) for algorithm in RIVALS]
     settings += [("robust-top", round(factor * HORIZON)) for factor in FACTORS]
     for algorithm, horizon in settings:
+        if options.only not in (None, algorithm):
+            continue
         cells, words = [], 0.0
         for name, lie in LIES.items():
-            wrong, named, mean_words = measure(lie, algorithm, horizon, runs)
+            wrong, named, mean_words = measure(lie, algorithm, horizon, options.runs)
             words = mean_words if name == "honest" else words
             cells.append(f"{wrong:.3f}" + (f" (named {named:.0%})" if named else ""))
         print(f"| `{algorithm}` | {horizon:,} | {words:,.0f} | {' | '.join(cells)} |", flush=True)

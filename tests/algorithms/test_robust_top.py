@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import collabtop as ct
 from collabtop.stats import trimmed_mean
-from tests.support.liars import LIES, LyingArms, hide_best, honest, invert, is_right, own_arm
+from collabtop.testing import ConstantArms
+from tests.support.liars import LIES, LyingArms, hide_best, honest, invert, is_right, own_arm, swap_at_border
 
 SHARES = st.floats(0, 1)
 
@@ -38,10 +39,31 @@ def test_one_liar_of_ten_does_not_change_the_answer(lie):
     assert all(set(result.suspects) <= {0} for result in results)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("lie", [own_arm, hide_best])
+def test_a_liar_that_owns_other_algorithms_changes_at_most_2_percent_at_3_5_times_the_horizon(lie):
+    """Wrong answers of honest runs count as well; their share is below .006 here (docs/sites-trust.md).
+
+    If the true share were .02, at most 1 of 240 answers would be wrong with probability .046. The share falls to a
+    tenth with each 4,500 time steps, to about .00013 here, so that the test fails by chance in fewer than 1 of 1,000.
+    """
+    wrong, results = errors(lie, runs=240, horizon=round(3.5 * 4_500), robust=1)
+    assert wrong <= 1
+    assert {result.words for result in results} == {2_360}
+    assert all(result.suspects == [0] for result in results)
+
+
 @pytest.mark.parametrize(("lie", "algorithm"), [(own_arm, "frugal-top"), (hide_best, "kzz")])
 def test_the_same_liar_owns_the_answer_of_others(lie, algorithm):
     wrong, _ = errors(lie, runs=10, algorithm=algorithm)
     assert wrong >= 9
+
+
+def test_confident_top_is_sure_of_what_a_liar_reports():
+    for seed in range(5):
+        result = ct.identify(LyingArms(own_arm), 4, agents=10, confidence=0.95, algorithm="confident-top", seed=seed)
+        assert result.sure
+        assert 0 in result.top_indices  # the worst arm
 
 
 def test_a_gross_liar_is_named_and_honest_agents_are_not():
@@ -50,6 +72,22 @@ def test_a_gross_liar_is_named_and_honest_agents_are_not():
     assert any("agent 3 do not fit" in line for line in result.warnings)
     assert result.to_dict()["suspects"] == [3]
     assert ct.identify(LyingArms(honest), 4, agents=10, horizon=4_000, robust=1, seed=1).suspects == []
+
+
+def test_more_liars_than_expected_can_decide_the_answer():
+    for seed in range(5):
+        arms = LyingArms(swap_at_border, liars=[0, 1, 2])
+        assert not is_right(ct.identify(arms, 4, agents=10, horizon=16_000, robust=1, seed=seed))
+
+
+def test_where_agents_see_different_arms_a_liar_can_decide_between_arms_closer_than_the_stated_bias():
+    """The honest agents see 1/8 to 7/8 of arm 0, on average 1/2, and 15/32 of arm 1; a lie lowers arm 0 by 1/8."""
+    lies = np.array([[1 / 8, 3 / 8, 5 / 8, 7 / 8, 0], [15 / 32] * 5])
+    result = ct.identify(ConstantArms(lies), 1, horizon=3_000, robust=1, seed=1)
+    assert (result.top_indices, result.suspects) == ([1], [])
+    moved = lies[0, :4].mean() - trimmed_mean(lies[0], 1)
+    assert moved == pytest.approx(1 / 8)
+    assert moved <= (7 / 8 - 1 / 8) * 1 / 4  # f / (K - f) times the spread
 
 
 def test_where_agents_see_different_arms_no_agent_is_suspected():

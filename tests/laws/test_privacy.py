@@ -196,6 +196,34 @@ def test_accepted_arms_are_handed_over_with_their_means(run):
                 assert result.estimates[int(arm)].mean == pytest.approx(expected)
 
 
+def answers_of(algorithm, m):
+    """The answers of each agent, in order, and the result of the run."""
+    team, arms = WireTeam(), ct.BernoulliArms(np.random.default_rng(1).uniform(0.1, 0.9, N))
+    result = ct.identify(arms, m, agents=AGENTS, horizon=60_000, algorithm=algorithm, seed=5, team=team)
+    answers: list[list[Any]] = [[] for _ in range(AGENTS)]
+    for agent, direction, message in team.crossed:
+        if direction == "up":
+            answers[agent].append(message)
+    return answers, result
+
+
+@pytest.mark.parametrize("m", [1, 20, 590])
+def test_frugal_top_sends_nothing_until_it_hands_over_a_few_arms(m):
+    answers, _ = answers_of("frugal-top", m)
+    for hand, *others in answers:
+        assert isinstance(hand, say.Hand)
+        assert len(hand.arms) < N / AGENTS / 4  # of the arms that an agent was dealt
+        assert {type(other) for other in others} == {say.Means}
+
+
+@pytest.mark.parametrize("algorithm", ["collab-top-noniid", "frugal-top-noniid", "robust-top"])
+def test_non_iid_algorithms_send_one_mean_per_open_arm_and_round(algorithm):
+    answers, result = answers_of(algorithm, 5)
+    for sent in answers:
+        means = [answer.means() if isinstance(answer, say.CoarseMeans) else answer.means for answer in sent]
+        assert [len(values) for values in means] == [cost.live for cost in result.rounds]
+
+
 def test_observed_pulls_do_not_affect_the_equality_of_results():
     class Secretive(ct.LocalTeam):
         def observed(self):

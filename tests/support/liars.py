@@ -47,6 +47,11 @@ def hide_best(arms: Ints, times: Ints, sums: Reals) -> Reals:
     return np.where(arms >= N - M, 0, sums)
 
 
+def oppose(arms: Ints, times: Ints, sums: Reals) -> Reals:
+    """0 for the truly best, 1 for all others: moves every trimmed mean as far as one agent can."""
+    return np.where(arms >= N - M, 0, times)
+
+
 def invert(arms: Ints, times: Ints, sums: Reals) -> Reals:
     return times - sums
 
@@ -67,6 +72,7 @@ LIES: dict[str, Lie] = {
     "honest": honest,
     "1 for one arm, 0 for all others": own_arm,
     "0 for the best": hide_best,
+    "0 for the best, 1 for all others": oppose,
     "inverted": invert,
     "swapped at the border": swap_at_border,
     "nudged at the border": nudge_at_border,

@@ -13,6 +13,8 @@ from collections import Counter
 from pathlib import Path
 
 import collabtop as ct
+from collabtop.runlog.file import read_log
+from collabtop.runlog.format import Rewards
 from tests.support.forked_process import Forked
 
 COMMAND = str(Path(sys.executable).with_name("collabtop"))
@@ -155,6 +157,15 @@ class Trial:
         """Wait until all sites are held in the middle of their work."""
         for number in range(self.sites):
             self.wait_for_pulls(f"site{number}", self.hold_at - 1)
+
+    def wait_until_recorded(self, name):
+        """Wait until all pulls of a site that is held are in its journal, which takes a tenth of a second."""
+        [journal] = (self.folder / f"{name}-journal").iterdir()
+
+        def recorded():
+            return sum(record.pulls for record in read_log(journal) if isinstance(record, Rewards))
+
+        self.wait(name, lambda: recorded() == self.hold_at - 1, "rewards in the journal")
 
     def release(self):
         """Let all sites continue."""

@@ -49,12 +49,25 @@ def test_a_process_killed_during_an_exchange_continues_when_it_is_restarted(tria
     run.start_all()
     run.wait_until_held()
     for name in killed:
+        if name != "coordinator":
+            run.wait_until_recorded(name)
         run.kill(name)
     run.release()
     for name in killed:
         run.restart(name)
     transport = run.check(run.result(), repeated_at_most=sum(name != "coordinator" for name in killed))
     assert transport["bytes"] > 0
+
+
+def test_quick_pulls_are_in_the_journal_though_the_next_one_takes_long_so_a_kill_repeats_only_that(trial):
+    run = trial(hold=True, pull_seconds=0.001)
+    run.start_all()
+    run.wait_until_held()
+    run.wait_until_recorded("site0")
+    run.kill("site0")
+    run.release()
+    run.restart("site0")
+    run.check(run.result(), repeated_at_most=1)
 
 
 @pytest.mark.parametrize(("algorithm", "fresh"), [("frugal-top", False), *LONG])

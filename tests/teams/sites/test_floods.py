@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import queue
+import socket
 import threading
 import time
 from contextlib import suppress
@@ -15,6 +16,7 @@ import collabtop as ct
 from collabtop.events import SiteChanged
 from collabtop.teams.sites import tls
 from collabtop.teams.sites.port import MOST_CALLS
+from tests.support.peers import wait_for_port
 from tests.support.zero_window import ZeroWindowPeer
 
 GIVE_UP = 120
@@ -69,7 +71,7 @@ def test_sixty_connections_without_a_window_keep_no_other_site_out(certs, name, 
 def short_idle(monkeypatch):
     """Connections may be idle for half a second instead of ten."""
     assert ("grpc.max_connection_idle_ms", 10_000) in tls.server_options(keepalive=10)
-    monkeypatch.setattr(tls, "_IDLE_MILLISECONDS", 500)
+    monkeypatch.setattr(tls, "_IDLE_SECONDS", 0.5)
 
 
 def wait_until_closed(certs, count, *, calls):
@@ -104,6 +106,17 @@ def wait_until_closed(certs, count, *, calls):
 @pytest.mark.usefixtures("short_idle")
 def test_a_connection_without_a_call_is_closed(certs):
     wait_until_closed(certs, 20, calls=0)
+
+
+def test_a_tls_handshake_that_does_not_begin_is_ended(certs, monkeypatch):
+    monkeypatch.setattr(tls, "_HANDSHAKE_SECONDS", 0.3)
+    with ct.SitesTeam(["site0", "site1"], listen="localhost:0", cert=certs / "coordinator.pem") as team:
+        run = ct.start(ct.RemoteArms(3), **RUN, team=team)
+        wait_for_port(team.port)
+        with socket.create_connection(("localhost", team.port), timeout=GIVE_UP / 2) as silent:
+            assert silent.recv(1) == b""  # gRPC by itself would wait for 120 seconds
+        run.stop()
+        assert not run.result().complete
 
 
 @pytest.mark.slow

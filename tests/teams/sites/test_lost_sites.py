@@ -12,9 +12,10 @@ import pytest
 import collabtop as ct
 from collabtop.events import SiteChanged
 from collabtop.protocol.agent import Agent
-from collabtop.protocol.messages import Cut, Deal, HandOver, Prune, Pull, PullOpen, Sample
+from collabtop.protocol.messages import CoarseMeans, Cut, Deal, HandOver, Prune, Pull, PullOpen, Sample
 from collabtop.runlog.file import read_log
 from collabtop.runlog.format import Finished
+from collabtop.stats import trimmed_mean
 from collabtop.testing import ConstantArms
 from tests.support.thread_sites import ThreadSites
 
@@ -114,6 +115,38 @@ def test_robust_top_trims_the_means_of_the_agents_that_remain():
     result = ct.identify(MIXED, 2, horizon=8_000, algorithm="robust-top", seed=1, team=Losing(PullOpen, 1, agents=(1,)))
     remaining = np.median(MIXED.means[:, [0, 2, 3]], axis=1)
     assert sorted(result.top_indices) == sorted(np.argsort(-remaining)[:2].tolist())
+
+
+class Noting(Losing):
+    """Notes which agents are asked in each exchange, and the kinds of all messages."""
+
+    def open(self, arms, setup, recorder):
+        super().open(arms, setup, recorder)
+        self.rounds, self.kinds = [], set()
+
+    def deliver(self, requests):
+        self.rounds.append([request.agent for request in requests])
+        replies = super().deliver(requests)
+        self.kinds |= {type(message) for request in requests for message in request.messages}
+        self.kinds |= {type(reply.answer) for reply in replies}
+        return replies
+
+
+@pytest.mark.parametrize("lost", [(), (1,), (1, 4)])
+def test_every_decision_of_robust_top_rests_on_the_means_of_all_agents_that_are_left(lost):
+    """So no arm is held, pruned or settled by an agent alone, and nothing is left for others to check by sampling."""
+    everyone, liars = range(7), 2
+    remaining = [agent for agent in everyone if agent not in lost]  # at least 2 f + 1
+    arms = ConstantArms(np.random.default_rng(4).integers(0, 1024, (24, 7)) / 1024)
+    team = Noting(PullOpen, 2, agents=lost)
+    result = ct.identify(arms, 2, horizon=8_000, robust=liars, seed=1, team=team)
+    assert team.kinds == {PullOpen, CoarseMeans}  # all of them pull all open arms, and answer with their means
+    assert team.rounds == [[*everyone]] * 2 + [remaining] * (len(result.rounds) - 2)
+    assert {estimate.round for estimate in result.estimates} == set(range(len(result.rounds)))
+    for estimate in result.estimates:
+        counted = everyone if estimate.round == 0 else remaining  # who is lost in a round does not count in it
+        assert estimate.mean == pytest.approx(trimmed_mean(arms.means[estimate.arm, counted], liars), abs=1e-6)
+    assert result.lost == lost
 
 
 def test_robust_top_stops_when_too_few_agents_remain():

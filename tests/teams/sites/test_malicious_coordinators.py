@@ -12,7 +12,8 @@ from collabtop.cli import app
 from collabtop.protocol.messages import Cut, Deal, PullHand, Request
 from collabtop.protocol.setup import Setup
 from collabtop.teams.remote.envelope import SealedRequest, seal_requests
-from collabtop.teams.sites.frames import Ask, Declined, Done, Welcome
+from collabtop.teams.sites import client
+from collabtop.teams.sites.frames import Ask, Declined, Done, Ready, Welcome
 from tests.support.peers import MaliciousCoordinator
 
 SETUP = Setup(ct.Problem(n=2, m=1, agents=1, horizon=300), seed=1, algorithm="uniform")
@@ -51,6 +52,21 @@ def test_a_site_leaves_if_the_run_id_is_not_32_digits(joined, tmp_path, run):
     assert ended.exit_code == 1
     assert ended.output == "error: the coordinator sent a malformed frame\n"
     assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"means.txt"}
+
+
+@pytest.mark.parametrize(("more", "code"), [(0, 0), (1, 1)], ids=["at the limit", "beyond it"])
+def test_a_run_with_more_agents_than_the_limit_is_declined(joined, more, code):
+    setup = msgspec.structs.replace(SETUP, problem=ct.Problem(n=2, m=1, agents=client._MOST_AGENTS + more, horizon=300))
+
+    def talk(frames):
+        next(frames)
+        yield Welcome("ab" * 16, setup, (0,))
+        assert isinstance(next(frames), Declined if more else Ready)
+        yield Done()
+
+    ended = joined(talk)
+    assert ended.exit_code == code
+    assert ("the coordinator offered an invalid run" in ended.output) == bool(more)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 import collabtop as ct
 from collabtop.protocol.messages import Means, Pull
 from collabtop.protocol.setup import Setup
+from collabtop.teams.sites import rehearsal
 from collabtop.teams.sites.rehearsal import Rehearsal, rehearse
 from tests.support.memory import resident_bytes
 
@@ -40,9 +41,18 @@ def endless(monkeypatch):
 
 def test_a_rehearsal_ends_at_its_time_limit(endless):
     began = time.monotonic()
-    rehearsal = rehearse(endless, min_batch=20, seconds=0.3)
+    shown = rehearse(endless, min_batch=20, seconds=0.3)
     assert 0.3 <= time.monotonic() - began < 2
-    assert (rehearsal.smallest, rehearsal.complete) == (20, False)
+    assert (shown.smallest, shown.complete) == (20, False)
+
+
+def test_a_rehearsal_ends_at_its_time_limit_though_its_algorithm_computes_for_longer(endless, monkeypatch):
+    released = threading.Event()
+    monkeypatch.setattr(Endless, "run", lambda *_: released.wait(30))
+    began = time.monotonic()
+    assert rehearse(endless, seconds=0.2) == Rehearsal()
+    assert time.monotonic() - began < 10
+    released.set()
 
 
 def test_a_rehearsal_ends_when_the_site_leaves(endless):
@@ -55,9 +65,14 @@ def test_a_rehearsal_ends_when_the_site_leaves(endless):
 
 def test_a_rehearsal_ends_with_the_first_batch_that_is_too_small():
     began = time.monotonic()
-    rehearsal = rehearse(setup_of("kl-lucb", n=400, agents=1, horizon=10**9), min_batch=2)
+    shown = rehearse(setup_of("kl-lucb", n=400, agents=1, horizon=10**9), min_batch=2)
     assert time.monotonic() - began < 1  # to its end it takes minutes
-    assert (rehearsal.smallest, rehearsal.complete) == (1, False)
+    assert (shown.smallest, shown.complete) == (1, False)
+
+
+def test_a_run_with_too_many_agents_is_not_rehearsed():
+    for agents, complete in ((rehearsal._MOST_AGENTS, True), (rehearsal._MOST_AGENTS + 1, False)):
+        assert rehearse(setup_of("uniform", n=2, agents=agents, horizon=100)).complete is complete
 
 
 def test_a_run_with_too_many_means_is_not_rehearsed():

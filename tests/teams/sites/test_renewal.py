@@ -141,6 +141,16 @@ def test_a_key_that_others_can_read_is_refused_with_the_command_that_fixes_it(fo
         ct.SitesTeam(["north"], listen="localhost:0", cert=folder / "coordinator.pem")
 
 
+def test_the_authority_issues_and_revokes_nothing_with_a_key_that_others_can_read(folder):
+    (folder / "authority.key").chmod(0o644)
+    before = (folder / "north.pem").read_bytes()
+    for change in (ct.renew_certificates, ct.revoke_certificates):
+        with pytest.raises(ct.FileError, match=r"authority.key' can be read .* \(mode 644\): chmod 600 "):
+            change(folder, ["north"])
+    assert (folder / "north.pem").read_bytes() == before
+    assert not (folder / "revoked.pem").exists()
+
+
 # -- renewal
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +75,9 @@ def test_the_policy_on_the_page_is_valid_and_the_page_has_all_keys(tmp_path):
     policy = msgspec.structs.asdict(ct.read_site_policy(tmp_path / "policy.toml"))
     assert None not in policy.values()
     assert all(f"| `{key}` |" in page for key in policy)
+    planned = page.split("follow from the announced algorithm. For ")[1].split(" the number of arms")[0]
+    fixed = [name for name in ct.available_algorithms() if make_algorithm(name).fixed_schedule]
+    assert set(re.findall("`([a-z-]+)`", planned)) == set(fixed) - {"kzz-balanced"}  # the page names it with kzz
 
 
 def test_the_command_reports_a_missing_policy_in_one_line(certs, tmp_path):
@@ -149,6 +154,16 @@ def test_the_hash_of_the_labels_is_sent_only_if_the_policy_allows_it(certs, tmp_
 
 
 # -- all runs together
+
+
+def test_the_budget_is_readable_by_its_owner_only(certs, tmp_path):
+    before = os.umask(0)
+    try:
+        assert isinstance(run(certs, ct.SitePolicy(questions=2), journals=tmp_path / "journals"), ct.Result)
+    finally:
+        os.umask(before)
+    [budget] = (tmp_path / "journals").rglob("budget.db")
+    assert budget.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_budget_of_questions_holds_across_runs(certs, tmp_path):

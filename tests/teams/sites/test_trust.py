@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,10 @@ import pytest
 import collabtop as ct
 from collabtop.protocol.messages import Means, Reply
 from collabtop.teams.remote.envelope import SealedReply, seal_reply
+from collabtop.teams.sites import handshake, port, tls
 from collabtop.teams.sites.audit import Audit
-from collabtop.teams.sites.frames import VERSION, Answer, Ask, Hello, Ready, Refused, Welcome, encode
+from collabtop.teams.sites.frames import METHOD, SERVICE, VERSION, Answer, Ask, Hello, Ready, Refused, Welcome, encode
+from collabtop.teams.sites.port import MOST_CALLS
 from tests.support.peers import Peer
 from tests.support.thread_sites import ThreadSites
 from tests.support.untyped import untyped
@@ -65,7 +69,7 @@ def test_a_certificate_of_a_different_authority_is_rejected(waiting_run, certs, 
 
 def test_an_expired_certificate_is_rejected(waiting_run, certs, tmp_path):
     for name in ("authority.pem", "authority.key", "coordinator.pem"):
-        (tmp_path / name).write_bytes((certs / name).read_bytes())
+        shutil.copy(certs / name, tmp_path)
     ct.make_certificates(tmp_path, ["site1"], days=1e-9)
     assert Peer.of(waiting_run.port, tmp_path, "site1").is_rejected_by_tls()
     with pytest.raises(ct.InputError, match="expired on"):
@@ -106,6 +110,56 @@ def test_a_second_peer_with_the_same_name_is_rejected(waiting_run, certs):
         with Peer.of(waiting_run.port, certs, "site1") as second:
             second.send(Hello(VERSION, "", 99, 3, ""))
             assert second.read() == Refused("here already")
+
+
+@pytest.mark.parametrize(("limit", "frames"), [("_HELLO_SECONDS", []), ("_READY_SECONDS", [Welcome])])
+def test_a_peer_that_does_not_complete_its_handshake_is_rejected_at_the_deadline(certs, monkeypatch, limit, frames):
+    monkeypatch.setattr(handshake, limit, 0.2)
+    with waiting_team(certs) as team:
+        run = ct.start(ct.RemoteArms(3), **RUN, team=team)
+        with Peer.of(team.port, certs, "site1") as slow:
+            assert [type(slow.send_hello()) for _ in frames] == frames
+            assert slow.read() == Refused("frame")
+        run.stop()
+        assert not run.result().complete
+
+
+def test_a_call_with_too_large_headers_is_ended(waiting_run, certs):
+    with Peer.of(waiting_run.port, certs, "site1") as peer:
+        call = peer.channel.stream_stream(f"/{SERVICE}/{METHOD}")
+        assert next(call(iter([]), metadata=[("x", "y" * (tls._LARGEST_HEADERS - 1_000))]), None)
+        large = call(iter([]), metadata=[("x", "y" * tls._LARGEST_HEADERS)])
+        assert large.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_a_site_has_few_handshakes_at_the_same_time(waiting_run, certs):
+    with ExitStack() as peers:
+        for _ in range(handshake._MAX_HANDSHAKES):
+            peer = peers.enter_context(Peer.of(waiting_run.port, certs, "site1"))
+            assert isinstance(peer.send_hello(), Welcome)
+        assert peers.enter_context(Peer.of(waiting_run.port, certs, "site1")).send_hello() == Refused("here already")
+
+
+def test_a_site_has_few_calls_at_the_same_time(waiting_run, certs, monkeypatch):
+    monkeypatch.setattr(handshake, "_MAX_HANDSHAKES", 100)  # which would reject them earlier
+    with ExitStack() as peers:
+        for _ in range(MOST_CALLS):
+            peer = peers.enter_context(Peer.of(waiting_run.port, certs, "site1"))
+            assert isinstance(peer.send_hello(), Welcome)
+        more = peers.enter_context(Peer.of(waiting_run.port, certs, "site1"))
+        assert more.call.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_calls_of_all_peers_are_limited_together(certs, monkeypatch):
+    monkeypatch.setattr(port, "_MOST_STRANGERS", 2 - 2 * MOST_CALLS)  # so that two calls are left
+    with waiting_team(certs) as team, ExitStack() as peers:
+        run = ct.start(ct.RemoteArms(3), **RUN, team=team)
+        for name in ("site0", "site1"):
+            assert isinstance(peers.enter_context(Peer.of(team.port, certs, name)).send_hello(), Welcome)
+        more = peers.enter_context(Peer.of(team.port, certs, "site0"))
+        assert more.call.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        run.stop()
+        assert not run.result().complete
 
 
 def test_of_two_peers_with_the_same_name_the_first_to_be_ready_stays(waiting_run, certs):

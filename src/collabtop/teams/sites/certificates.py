@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import shlex
+import stat
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from os import PathLike
@@ -147,6 +149,16 @@ def issued_serials(folder: Path) -> dict[str, list[int]]:
     return serials
 
 
+def check_mode(key: Path) -> None:
+    """Raise `FileError` if others can read or change a key."""
+    mode = stat.S_IMODE(key.stat().st_mode)
+    if os.name == "posix" and mode & 0o077:
+        raise FileError(
+            f"key {str(key)!r} can be read or changed by others (mode {mode:o}): chmod 600 {shlex.quote(str(key))}",
+            argument="key",
+        )
+
+
 def replace_file(path: Path, data: bytes, mode: int) -> None:
     """Replace a file at once, so that a reader sees either the old content or the new one."""
     new = path.with_name(f".{path.name}.new")
@@ -195,6 +207,7 @@ class Issuer:
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
         self._folder = folder
+        check_mode(folder / f"{AUTHORITY}.key")
         try:
             key = load_pem_private_key((folder / f"{AUTHORITY}.key").read_bytes(), None)
             self.certificate = x509.load_pem_x509_certificate((folder / f"{AUTHORITY}.pem").read_bytes())

@@ -2,7 +2,7 @@
 
 import time
 from contextlib import suppress
-from threading import Event
+from threading import Event, Thread
 
 import msgspec
 import numpy as np
@@ -21,6 +21,7 @@ MOST_SECONDS = 5.0
 MOST_MEANS = 1 << 22
 """The most arms times agents that are rehearsed: a round may need this many numbers several times over."""
 _MOST_AGENTS = 4_096
+_SECONDS_BETWEEN_CHECKS = 0.05
 
 Shape = tuple[object, ...]
 """The part of a request that does not depend on rewards, if the schedule is fixed."""
@@ -57,30 +58,48 @@ def shape_of(request: Request) -> Shape:
 
 
 class _Stopped(Exception):  # noqa: N818  (control flow, not an error)
-    """The rehearsal takes too long, is not needed any more, or showed what it had to."""
+    """The rehearsal was stopped, or showed what it had to."""
 
 
 class _RehearsalTeam(LocalTeam):
-    """A local team that notes the smallest batch and the shapes of requests, and stops at the limits."""
+    """A local team that notes the smallest batch and the shapes of requests, until it is stopped."""
 
-    def __init__(self, agents: tuple[int, ...], min_batch: int, seconds: float, halted: Event) -> None:
+    def __init__(self, agents: tuple[int, ...], min_batch: int) -> None:
         super().__init__()
         self.smallest: int | None = None
         self.shapes: dict[int, list[Shape]] = {agent: [] for agent in agents}
-        self._min_batch, self._halted = min_batch, halted
-        self._deadline = time.monotonic() + seconds
+        self.complete = False
+        self.stopped = Event()
+        self._min_batch = min_batch
 
     def deliver(self, requests: list[Request]) -> list[Reply]:  # type: ignore[override]
+        if self.stopped.is_set():
+            raise _Stopped
         for request in requests:
             batch = smallest_batch(request)
             if batch is not None and (self.smallest is None or batch < self.smallest):
                 self.smallest = batch
             if request.agent in self.shapes:
                 self.shapes[request.agent].append(shape_of(request))
-        too_small = self.smallest is not None and self.smallest < self._min_batch
-        if too_small or self._halted.is_set() or time.monotonic() > self._deadline:
+        if self.smallest is not None and self.smallest < self._min_batch:
             raise _Stopped
         return list(super().deliver(requests))
+
+    def rehearse(self, setup: Setup) -> None:
+        """Run the announced algorithm on simulated arms.
+
+        The coordinator may describe an invalid run, with which an algorithm fails in any way. That does no harm: every
+        request is checked again before it is answered.
+        """
+        problem = setup.problem
+        with suppress(Exception):
+            algorithm = make_algorithm(setup.algorithm, **setup.options)
+            algorithm.check(problem)
+            if problem.horizon >= algorithm.smallest_horizon(problem):
+                coordinator = Coordinator(self, Setup(problem, setup.seed))
+                coordinator.open(NoiselessArms((np.arange(problem.n) + 0.5) / problem.n))
+                algorithm.run(coordinator, problem, coordinator_rng(setup.seed))
+                self.complete = True
 
 
 def rehearse(
@@ -93,7 +112,8 @@ def rehearse(
 ) -> Rehearsal:
     """Rehearse a run with simulated arms, within limits of time and size; it ends early below `min_batch`.
 
-    A run that cannot be rehearsed, or not to its end, gives an incomplete rehearsal. `halted` ends it at once.
+    A run that cannot be rehearsed, or not to its end, gives an incomplete rehearsal. `halted` ends it at once. An
+    algorithm may compute for long between two requests, so it has its own thread, which ends at the next request.
 
     >>> from collabtop.problem import Problem
     >>> rehearse(Setup(Problem(n=10, m=1, agents=2, horizon=70), 1, algorithm="uniform"), agents=(1,))
@@ -103,15 +123,11 @@ def rehearse(
     too_large = problem.agents > _MOST_AGENTS or problem.n * problem.agents > MOST_MEANS
     if setup.algorithm not in available_algorithms() or not problem.m or too_large:
         return Rehearsal()
-    team, complete = _RehearsalTeam(agents, min_batch, seconds, halted or Event()), False
-    # The coordinator may describe an invalid run, with which an algorithm fails in any way. That does no harm: every
-    # request is checked again before it is answered.
-    with suppress(Exception):
-        algorithm = make_algorithm(setup.algorithm, **setup.options)
-        algorithm.check(problem)
-        if problem.horizon >= algorithm.smallest_horizon(problem):
-            coordinator = Coordinator(team, Setup(problem, setup.seed))
-            coordinator.open(NoiselessArms((np.arange(problem.n) + 0.5) / problem.n))
-            algorithm.run(coordinator, problem, coordinator_rng(setup.seed))
-            complete = True
-    return Rehearsal(team.smallest, team.shapes, complete)
+    team, halted, deadline = _RehearsalTeam(agents, min_batch), halted or Event(), time.monotonic() + seconds
+    thread = Thread(target=team.rehearse, args=[setup], name="collabtop-rehearsal", daemon=True)
+    thread.start()
+    while thread.is_alive() and not halted.is_set() and time.monotonic() < deadline:
+        thread.join(_SECONDS_BETWEEN_CHECKS)
+    team.stopped.set()
+    complete = team.complete  # before the shapes: they are final then
+    return Rehearsal(team.smallest, {agent: [*shapes] for agent, shapes in team.shapes.items()}, complete)

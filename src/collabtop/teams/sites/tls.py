@@ -1,8 +1,5 @@
 """Mutual TLS for gRPC: certificate files, the names of peers, and the options of connections."""
 
-import os
-import shlex
-import stat
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from os import PathLike
@@ -12,12 +9,13 @@ from typing import Any
 import msgspec
 
 from collabtop.errors import FileError, InputError, reason
-from collabtop.teams.sites.certificates import AUTHORITY
+from collabtop.teams.sites.certificates import AUTHORITY, check_mode
 from collabtop.teams.sites.frames import PIECE
 
 _MARGIN = 64
-_HANDSHAKE_MILLISECONDS = 10_000
-_IDLE_MILLISECONDS = 10_000
+_LARGEST_HEADERS = 1 << 12
+_HANDSHAKE_SECONDS = 10
+_IDLE_SECONDS = 10
 """A connection without a call is closed after this; a site always has one."""
 
 
@@ -81,12 +79,7 @@ def read_files(
 
 def _read_key(path: Path) -> bytes:
     data = _read("key", path, b"PRIVATE KEY")
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if os.name == "posix" and mode & 0o077:
-        raise FileError(
-            f"key {str(path)!r} can be read or changed by others (mode {mode:o}): chmod 600 {shlex.quote(str(path))}",
-            argument="key",
-        )
+    check_mode(path)
     return data
 
 
@@ -179,9 +172,10 @@ def server_options(keepalive: float) -> list[tuple[str, Any]]:
     return [
         *channel_options(keepalive),
         ("grpc.max_concurrent_streams", 4),
-        ("grpc.max_connection_idle_ms", _IDLE_MILLISECONDS),
-        ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MILLISECONDS),
-        ("grpc.max_metadata_size", 4096),
+        ("grpc.max_connection_idle_ms", int(1000 * _IDLE_SECONDS)),
+        ("grpc.server_handshake_timeout_ms", int(1000 * _HANDSHAKE_SECONDS)),
+        ("grpc.max_metadata_size", _LARGEST_HEADERS),
+        ("grpc.absolute_max_metadata_size", _LARGEST_HEADERS),
         ("grpc.so_reuseport", 0),
     ]
 
