@@ -168,7 +168,8 @@ same horizon T, the one at which kzz is wrong in about a fifth of its runs. Erro
 - frugal-top wins a cell if its error is below that of each of the other three, and loses it if it is above that of one
   of them, by Fisher's exact test. The tests are corrected for {cells} cells and for the three others (Holm and
   Bonferroni): with probability .95 no win and no loss of the whole table is due to chance. "even" means that this many
-  runs do not show a difference, not that the algorithms are equally good.
+  runs do not show a difference, not that the algorithms are equally good: the means over the nine cells of an
+  instance and m, in the summary, show smaller ones.
 - The instances are: equal gaps of .1; one arm .1 above the others; means from .9 to .1 in even steps; gaps that grow
   geometrically from .01 to .8; means drawn uniformly (seed 1).
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import msgspec
@@ -38,6 +39,16 @@ def views(draw):
     ]
 
 
+def watched(path):
+    """A run as it is shown when nothing more is computed for it: its baseline is simulated in the background."""
+    run = WatchedRun(path, "a")
+    run.update(replay=True)
+    deadline = time.monotonic() + 30
+    while run.baseline is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return run
+
+
 @given(views())
 def test_changes_lead_from_one_view_to_the_next(pair):
     before, after = pair
@@ -48,10 +59,7 @@ def test_changes_lead_from_one_view_to_the_next(pair):
 
 def test_nothing_is_sent_while_nothing_changes(tmp_path):
     ct.identify(ct.BernoulliArms([0.9, 0.1, 0.5]), 1, agents=2, horizon=90, seed=1, checkpoint=tmp_path / "a.ctlog")
-    run = WatchedRun(tmp_path / "a.ctlog", "a")
-    run.update(replay=True)
-    while run.baseline is None:
-        pass
+    run = watched(tmp_path / "a.ctlog")
     assert changes(view(run), view(run)) == {}
 
 
@@ -180,8 +188,7 @@ def test_intervals_are_those_of_the_result_however_often_they_were_shown(tmp_pat
 def test_a_brief_view_leaves_out_candidates_and_answer_until_a_long_log_is_read(tmp_path):
     path = tmp_path / "a.ctlog"
     ct.identify(ct.BernoulliArms([0.9, 0.1, 0.5]), 1, agents=2, horizon=90, seed=1, checkpoint=path)
-    run = WatchedRun(path, "a")
-    run.update(replay=True)
+    run = watched(path)
     brief, whole = view(run, brief=True), view(run)
     assert whole.keys() - brief.keys() == {"arms", "answer"}
     page = apply(None, changes(None, brief))
