@@ -190,4 +190,4 @@ def test_a_call_that_waits_for_its_turn_stops_when_the_agent_does():
     halted.set()
     with pytest.raises(AgentHalted):
         gate.enter(0, 1, halted)
-    assert not gate._running
+    assert not gate.running

@@ -137,9 +137,11 @@ class Gate:
     def __init__(self, candidates: Sequence[Any], rates: Sequence[Rate] = ()) -> None:
         self._pacers = [_Pacer(rate, candidates) for rate in rates]
         self._condition = threading.Condition()
-        self._limit = math.inf
-        self._running: list[None] = []
+        self.is_limited = bool(rates)
+        """Whether calls may have to wait. If not, adding an entry to `running` is all that a call needs to begin."""
+        self.running: list[None] = []
         """One entry per call under way: lists grow and shrink without a lock."""
+        self._limit = math.inf
         self._paused_until = 0.0
 
     def enter(self, arm: int, times: int, halted: threading.Event) -> float:
@@ -148,10 +150,10 @@ class Gate:
         Raises `AgentHalted` if the agent should stop.
         """
         waited = 0.0
-        if self._pacers or self._limit < math.inf:
+        if self.is_limited:
             waited = self._wait(arm, times, halted)
         else:  # as long as no service asks for less
-            self._running.append(None)
+            self.running.append(None)
         if halted.is_set():
             self.leave()
             raise AgentHalted
@@ -161,14 +163,14 @@ class Gate:
         amounts = [pacer.amount(arm, times) for pacer in self._pacers]
         with self._condition:
             began = now = monotonic()
-            while len(self._running) >= self._limit and not halted.is_set():
+            while len(self.running) >= self._limit and not halted.is_set():
                 self._condition.wait(0.1)
                 now = monotonic()
             starts = [pacer.earliest(amount, now) for pacer, amount in zip(self._pacers, amounts, strict=True)]
             start = max(now, self._paused_until, *starts)
             for pacer, amount in zip(self._pacers, amounts, strict=True):
                 pacer.take(amount, start)
-            self._running.append(None)
+            self.running.append(None)
         delay = max(start, self._paused_until) - now
         if delay > 0:
             halted.wait(delay)
@@ -177,17 +179,17 @@ class Gate:
     def leave(self, asked_to_wait: float | None = None) -> None:
         """Note that a call has ended, and how long the service asked to wait, if it did."""
         if asked_to_wait is None and self._limit == math.inf:
-            self._running.pop()
+            self.running.pop()
             return
         with self._condition:
             if asked_to_wait is not None:
                 now = monotonic()
                 if now >= self._paused_until:  # those that were under way meanwhile do not count again
-                    self._limit = max(1.0, len(self._running) // 2)
+                    self._limit, self.is_limited = max(1.0, len(self.running) // 2), True
                 self._paused_until = max(self._paused_until, now + asked_to_wait)
             elif self._limit < math.inf:
                 self._limit += 1 / self._limit
-            self._running.pop()
+            self.running.pop()
             self._condition.notify()
 
 
