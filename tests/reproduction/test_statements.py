@@ -86,6 +86,18 @@ def test_c1_is_undecided_with_few_runs_though_no_answer_at_the_end_is_wrong(evid
     assert verdict_of(c1(eight, 1)).verdict == "undecided"
 
 
+def test_c1_is_undecided_where_eight_of_twelve_wrong_answers_fall_to_none_as_slowly_as_1_over_t(evidence):
+    # With 12 runs the intervals of the first and the last point lie apart, and the last one reaches down to zero.
+    def slow(line, arms, m, agents, horizon):
+        return {"wrong": min(12, int(16 * FIXED[m] / (agents * horizon)))} if arms == IID else {}
+
+    few = evidence(slow, runs=12)
+    assert [point.wrong for point in few.sweep(KZZ, IID, 1, horizon=FIXED[1])] == [8, 4, 2, 1, 1, 0]
+    statement = verdict_of(c1(few, 1))
+    assert {part.verdict for part in statement.parts} == {"undecided"}
+    assert statement.verdict == "undecided"
+
+
 def test_c1_is_undecided_where_a_sweep_is_missing(evidence):
     whole = evidence()
     points = tuple(point for point in whole.points if (point.m, point.horizon) != (8, FIXED[8]))
