@@ -49,3 +49,12 @@ def test_a_difference_that_is_expected_among_many_cells_is_even(benchmark):
     assert benchmark.outcomes(alone) == ["wins"]
     assert benchmark.outcomes(among_many) == ["even"] * 117
     assert benchmark.outcomes([(1e-6, "loses"), *among_many[1:]])[0] == "loses"
+
+
+def test_a_loss_to_one_of_three_others_is_corrected_for_the_three(benchmark):
+    ours, better, as_good = (30, 200), (15, 200), (30, 200)
+    alone, of_three = (benchmark.compare(ours, others) for others in ([better], [better, as_good, as_good]))
+    assert alone[1] == of_three[1] == "loses"
+    assert of_three[0] == pytest.approx(3 * alone[0])
+    assert benchmark.outcomes([alone]) == ["loses"]
+    assert benchmark.outcomes([of_three]) == ["even"]
