@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from collabtop.algorithms.shared.frugal_bound import ErrorTerms, error_terms
+from collabtop.algorithms.shared.frugal_bound import ErrorTerms, error_terms, rounds_error_bound
 from collabtop.algorithms.shared.frugal_plan import FrugalPlan, frugal_plan, smallest_frugal_horizon
 from collabtop.problem import Problem
 from tests.support.frugal_simulation import first_errors, spaced_plan
@@ -131,6 +131,15 @@ def test_a_union_over_the_arms_left_would_be_caught():
     wrong = int(np.count_nonzero(errors == 1))
     assert at_least(wrong, 600, math.exp(-401 * 0.1**2)) < 1e-9
     assert terms_of(setting).shared[1] == pytest.approx(1_999 * math.exp(-401 * 0.1**2))
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_bound_for_arms_that_differ_between_agents_has_the_same_terms(name):
+    # So what is measured here holds for frugal_noniid_error_bound as well, and for what a plan states "by proof".
+    setting = SETTINGS[name]
+    problem = Problem(len(setting.means), setting.m, setting.agents, horizon=10**9)
+    bound = rounds_error_bound(setting.means, problem, setting.plan.shared_sizes, setting.plan.shared_pulls)
+    assert bound == pytest.approx(min(1.0, sum(terms_of(setting).shared)))
 
 
 @given(
