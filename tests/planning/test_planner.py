@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import collabtop as ct
+from collabtop.problem import right_answers
 
 QUICK: dict[str, Any] = {"runs": 2_000, "seconds": 30, "jobs": 1}
 
@@ -51,6 +52,16 @@ def test_with_two_arms_the_true_error_at_the_planned_horizon_is_near_the_target(
         ).rows
         shares.append(error_of_two_arms(row.horizon) / 0.01)
     assert all(0.5 < share < 1.2 for share in shares)
+
+
+def test_with_a_hundred_arms_the_true_error_at_the_planned_horizon_is_near_the_target():
+    # Plans of 0.1.0 had up to 2.2 times the target here. A single plan is outside of these limits with probability .04.
+    arms, kzz = ct.datasets.uniform_means(100, 1), ct.KZZ()
+    for seed in range(8):
+        (row,) = ct.plan(None, 1, 10, means=arms, algorithms=[kzz], error=0.01, seed=seed, seconds=60, jobs=1).rows
+        problem, rng = ct.Problem(100, 1, 10, row.horizon), np.random.default_rng(seed)
+        wrong = ~right_answers(arms.means, kzz.answers(problem, arms.means, 20_000, rng))
+        assert 0.5 < wrong.mean() / 0.01 < 1.25
 
 
 def error_of_two_arms(pulls):
