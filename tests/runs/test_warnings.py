@@ -117,6 +117,18 @@ def test_many_arms_dropped_after_few_pulls_are_no_reason_for_an_alarm():
     assert alarms <= 0.2
 
 
+@pytest.mark.parametrize(
+    ("arms", "m", "algorithm", "horizon"),
+    [(ct.BernoulliArms([0.6, 0.5]), 1, "kzz", 98), (ct.datasets.arithmetic(20), 10, "uniform", 3_000)],
+    ids=["two arms", "evenly spaced"],
+)
+def test_where_few_answers_are_wrong_there_are_few_warnings(arms, m, algorithm, horizon):
+    # 10% expected; 30% with the rule of 0.1.0, by which the closest pair alone decided. False alarm 5e-4.
+    wrong, alarms = alarm_rate(arms, m, 2 if m == 1 else 4, algorithm, horizon, runs=300)
+    assert wrong <= 0.14
+    assert alarms < 0.17
+
+
 def test_an_answer_that_is_mostly_wrong_has_a_warning_even_if_no_single_pair_is_close():
     arms = ct.datasets.arithmetic(30)
     wrong, alarms = alarm_rate(arms, 5, 3, "kzz", 200)
