@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import urllib.error
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import pytest
+import typer
 
 import collabtop as ct
+from collabtop.cli import app
 from collabtop.watch.serve import LARGEST_TOKEN, Page
 from tests.support.page_requests import get_json
 
@@ -75,6 +79,16 @@ def test_the_token_comes_from_a_file_and_is_shown_nowhere(tmp_path, token_file):
         process.kill()
         process.wait()
         process.stderr.close()
+
+
+def test_no_command_takes_a_token_a_key_or_a_secret_itself_but_only_a_file_with_it():
+    """Every user of the machine sees the arguments of a process."""
+    group: Any = typer.main.get_command(app)
+    commands = list(group.commands.values())
+    commands += [inner for command in commands for inner in getattr(command, "commands", {}).values()]
+    options = [pair for command in commands if command.callback for pair in get_type_hints(command.callback).items()]
+    taken = {(name, kind) for name, kind in options if re.search("token|key|secret|password", name)}
+    assert taken == {(name, Path | None) for name in ("token_file", "key", "secret")}
 
 
 def test_the_browser_is_opened_without_the_token(monkeypatch, run, tmp_path):
