@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from dataclasses import dataclass
@@ -12,9 +14,11 @@ import pytest
 import collabtop as ct
 from collabtop.protocol.messages import Means, Pull
 from collabtop.protocol.setup import Setup
-from collabtop.teams.sites import rehearsal
+from collabtop.teams.sites import client, rehearsal
+from collabtop.teams.sites.frames import Done, Welcome
 from collabtop.teams.sites.rehearsal import Rehearsal, rehearse
 from tests.support.memory import resident_bytes
+from tests.support.peers import MaliciousCoordinator
 
 
 def setup_of(algorithm, n, agents, horizon):
@@ -23,12 +27,13 @@ def setup_of(algorithm, n, agents, horizon):
 
 @dataclass(frozen=True)
 class Endless(ct.Algorithm):
-    """Asks for large batches for ever."""
+    """Asks for large batches for ever, or at least for so long that a test without a limit fails."""
 
     name = "endless"
 
     def run(self, coordinator, problem, rng):
-        while True:
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
             coordinator.begin_round("shared", live=problem.n)
             coordinator.ask_all(Pull(np.array([0]), np.array([20])), Means)
 
@@ -61,6 +66,30 @@ def test_a_rehearsal_ends_when_the_site_leaves(endless):
     began = time.monotonic()
     rehearse(endless, min_batch=20, seconds=60, halted=halted)
     assert time.monotonic() - began < 2
+
+
+def test_ctrl_c_at_a_site_ends_its_rehearsal(endless, certs, monkeypatch):
+    """Its thread would otherwise keep the process of the site alive."""
+    began, ended = threading.Event(), threading.Event()
+
+    def long_rehearsal(*arguments, **options):
+        began.set()
+        shown = rehearse(*arguments, **options, seconds=30)
+        ended.set()
+        return shown
+
+    def talk(frames):
+        next(frames)
+        yield Welcome("ab" * 16, endless, (0,))
+        assert began.wait(20)
+        os.kill(os.getpid(), signal.SIGINT)
+        yield from (Done() for _ in frames)
+
+    monkeypatch.setattr(client, "rehearse", long_rehearsal)
+    arms = ct.BernoulliArms(np.linspace(0.1, 0.9, 10))
+    with MaliciousCoordinator(certs, talk) as coordinator, pytest.raises(KeyboardInterrupt):
+        ct.join(f"localhost:{coordinator.port}", arms, cert=certs / "site0.pem", min_batch=20, give_up=20)
+    assert ended.wait(10)
 
 
 def test_a_rehearsal_ends_with_the_first_batch_that_is_too_small():
