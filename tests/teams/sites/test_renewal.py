@@ -84,7 +84,7 @@ def test_a_wrong_clock_is_reported_as_a_wrong_clock(folder, monkeypatch, shift, 
 
     monkeypatch.setattr("collabtop.teams.sites.tls.datetime", Shifted)
     with pytest.raises(ct.InputError, match=message):
-        ct.join("localhost:1", ARMS, cert=folder / "north.pem")
+        ct.join("localhost:1", ARMS, cert=folder / "north.pem", give_up=0.1)
     with pytest.raises(ct.InputError, match=message):
         ct.SitesTeam(["north"], listen="localhost:0", cert=folder / "coordinator.pem")
 
@@ -132,7 +132,7 @@ def test_a_key_that_others_can_read_is_refused_with_the_command_that_fixes_it(fo
     key = folder / "north.key"
     key.chmod(mode)
     with pytest.raises(ct.FileError, match=f"by others \\(mode {mode:o}\\): chmod 600 ") as caught:
-        ct.join("localhost:1", ARMS, cert=folder / "north.pem")
+        ct.join("localhost:1", ARMS, cert=folder / "north.pem", give_up=0.1)
     os.system(str(caught.value).split(": ")[-1])  # the command as printed
     with pytest.raises(ct.SiteError, match="no coordinator"):
         ct.join("localhost:1", ARMS, cert=folder / "north.pem", give_up=0.1)
