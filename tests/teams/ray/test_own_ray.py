@@ -228,7 +228,7 @@ def test_a_placement_group_that_is_not_removed_is_left_at_the_deadline(monkeypat
     monkeypatch.setattr(cluster, "SECONDS_TO_LEAVE", 0.2)
     never = threading.Event()
     group = SimpleNamespace(wait=lambda timeout_seconds: True)
-    util = SimpleNamespace(placement_group=lambda *_, **__: group, remove_placement_group=lambda _: never.wait())
+    util = SimpleNamespace(placement_group=lambda *_, **__: group, remove_placement_group=lambda _: never.wait(30))
     monkeypatch.setattr(cluster, "import_module", lambda name: util)
     began = time.monotonic()
     joined = cluster.Cluster(SimpleNamespace(is_initialized=lambda: True), is_ours=False)
