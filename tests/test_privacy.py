@@ -360,13 +360,13 @@ def test_more_noise_makes_intervals_longer():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("algorithm", "epsilon", "horizon"),
-    [("kzz-balanced", 0.3, 900), ("kzz", 1.0, 900), ("frugal-top", 0.5, 900), ("uniform", 1.0, 900)],
+    [("kzz-balanced", 0.3, 900), ("kzz", 1.0, 900), ("frugal-top", 0.5, 900), ("uniform", 0.8, 900)],
 )
 def test_simulated_noise_gives_the_error_of_private_runs(algorithm, epsilon, horizon):
     """The two shares of wrong answers differ by less than five standard deviations.
 
-    False alarm 1e-6 for kzz-balanced, 1.3e-5 for kzz, 1.1e-5 for frugal-top and 6e-5 for uniform, whose share is
-    smallest: binomial, averaged over the error of the simulated share.
+    False alarm 1e-6 for kzz-balanced, 1.3e-5 for kzz, 1.1e-5 for frugal-top and 1.4e-5 for uniform: binomial,
+    averaged over the error of the simulated share.
     """
     arms, asked, runs = ct.BernoulliArms([0.4] * 11 + [0.6]), privacy(epsilon), 150
     chosen, problem = ct.make_algorithm(algorithm), ct.Problem(n=12, m=1, agents=3, horizon=horizon)

@@ -27,10 +27,20 @@ def test_the_polynomial_is_evaluated_as_python_would(coefficients, n):
     assert evaluate(np.array(coefficients), n).tolist() == expected
 
 
-def test_few_and_many_points_have_the_same_values():
-    coefficients = draw_coefficients(1_500, np.random.default_rng(1))
-    many = evaluate(coefficients, 1_500)
-    assert all((evaluate(coefficients, n) == many[:n]).all() for n in (1, 588, 1_024, 1_025))
+@given(n=st.integers(1, 1_100), seed=st.integers(0, 2**32 - 1))
+@example(n=1_024, seed=1)
+@example(n=1_025, seed=1)
+def test_a_polynomial_with_the_usual_number_of_coefficients_has_the_same_values(n, seed):
+    coefficients = draw_coefficients(n, np.random.default_rng(seed))
+    with_leading_zero = np.append(0, coefficients)  # one more than usual
+    assert (evaluate(coefficients, n) == evaluate(with_leading_zero, n)).all()
+
+
+def test_the_largest_coefficients_do_not_overflow():
+    coefficients = np.full(len(draw_coefficients(1_024, np.random.default_rng(1))), PRIME - 1)
+    values = evaluate(coefficients, 1_024)
+    for x in (1, 2, 1_023, 1_024):
+        assert int(values[x - 1]) == sum(-(x**power) for power in range(len(coefficients))) % PRIME
 
 
 def test_large_points_do_not_overflow():

@@ -19,7 +19,11 @@ def draw_coefficients(n: int, rng: np.random.Generator) -> Ints:
     >>> len(draw_coefficients(588, np.random.default_rng(0)))
     64
     """
-    return rng.integers(PRIME, size=max(1, math.ceil(10 * math.log(n))))
+    return rng.integers(PRIME, size=_usual_count(n))
+
+
+def _usual_count(n: int) -> int:
+    return max(1, math.ceil(10 * math.log(n)))
 
 
 def hand(coefficients: Ints, n: int, agents: int, agent: int) -> Ints:
@@ -41,10 +45,12 @@ def _hands(coefficients: bytes, n: int, agents: int) -> list[Ints]:
 def evaluate(coefficients: Ints, n: int) -> NDArray[np.uint64]:
     """Evaluate the polynomial at 1, ..., n: at few points from their powers, otherwise by Horner's rule.
 
+    Powers are kept for later runs, so only for the usual number of coefficients: a peer may send any number of them.
+
     >>> evaluate(np.array([2, 0, 5]), 3)      # 2 x^2 + 5
     array([ 7, 13, 23], dtype=uint64)
     """
-    if n <= _FEW_POINTS:
+    if n <= _FEW_POINTS and len(coefficients) == _usual_count(n):
         return _from_powers(coefficients, _powers(n, len(coefficients)))
     return _in_blocks(coefficients, n)
 
