@@ -24,6 +24,7 @@ from collabtop.stats import (
     interval_end,
     ratio_interval,
     simultaneous_z,
+    smaller_mean_p_value,
     wilson_interval,
 )
 
@@ -264,6 +265,32 @@ def test_holm_rejects_what_bonferroni_rejects_and_nothing_above_the_level(ps, le
     rejected = holm(ps, level)
     assert all(done for p, done in zip(ps, rejected, strict=True) if p <= level / len(ps))
     assert not any(done for p, done in zip(ps, rejected, strict=True) if p > level)
+
+
+@pytest.mark.parametrize(("freedom", "t"), [(1, 12.706), (2, 4.303), (4, 2.776), (9, 2.262), (30, 2.042)])
+def test_the_tails_of_students_distribution_match_its_tables(freedom, t):
+    # With one exact mean, the test has as many degrees of freedom as the other mean has runs, less one.
+    runs = freedom + 1
+    exact, deviation = (0.0, 0.0, 100), math.sqrt(runs) / t
+    assert smaller_mean_p_value(*exact, 1.0, deviation, runs) == pytest.approx(0.025, rel=1e-3)
+    assert smaller_mean_p_value(1.0, deviation, runs, *exact) == pytest.approx(0.975, rel=1e-3)
+
+
+def test_welchs_test_keeps_its_level_for_few_runs_and_unequal_deviations():
+    rng = np.random.default_rng(4)
+    few, many = rng.normal(7, 5, (4_000, 5)), rng.normal(7, 1, (4_000, 20))
+    ps = [
+        smaller_mean_p_value(a.mean(), a.std(ddof=1), 5, b.mean(), b.std(ddof=1), 20)
+        for a, b in zip(few, many, strict=True)
+    ]
+    assert abs(np.mean(np.array(ps) <= 0.01) - 0.01) < 4 * math.sqrt(0.01 / 4_000)  # false alarm 0.01%
+
+
+def test_a_mean_of_one_run_shows_nothing_and_means_without_deviation_are_exact():
+    assert smaller_mean_p_value(1.0, 0.0, 1, 2.0, 0.0, 50) == 1
+    assert smaller_mean_p_value(math.nan, math.nan, 0, 2.0, 0.0, 50) == 1
+    assert smaller_mean_p_value(1.0, 0.0, 5, 2.0, 0.0, 5) == 0
+    assert smaller_mean_p_value(2.0, 0.0, 5, 2.0, 0.0, 5) == 1
 
 
 def test_fisher_matches_a_table_of_the_literature():

@@ -1,12 +1,15 @@
 """The price of error .01: the horizon and the communication that each algorithm needs for it."""
 
 import math
+from collections.abc import Sequence
+from itertools import permutations
+from statistics import NormalDist
 
 import msgspec
 
 from collabtop.reproduction.evidence import IID, NON_IID, NSAR, Evidence, Line, fit_points
 from collabtop.reproduction.experiments import AGENTS, data_kind
-from collabtop.stats import Z_95, Crossing, NotReached
+from collabtop.stats import RARE, Z_95, Crossing, NotReached, holm, smaller_mean_p_value
 from collabtop.studies.table import PointSummary
 
 CAPTION = (
@@ -19,8 +22,10 @@ NOTE = (
     "end is known, and a line below the panel says why. For non-IID arms, communication is measured in bits: a one-bit "
     "flag counts as one word, and so does a 64-bit mean, so words would not distinguish short messages from long ones. "
     "Horizons come from many runs near the crossing where these were made, and otherwise from the panels. "
-    "Communication is that of the panels' horizon nearest to the crossing. One algorithm beats another only if the "
-    "intervals of both axes lie apart. BatchedSAR (Karpov and Zhang 2020), TZZ (Tao, Zhang and Zhou 2019), HKK (Hillel "
+    "Communication is that of the panels' horizon nearest to the crossing. One algorithm beats another only if its "
+    "horizon is shorter and its communication is less, both beyond chance. Holm's method corrects for the number of "
+    "pairs compared: with probability .95 no entry of the last column is wrong, so the bars of a pair may lie apart "
+    "without an entry. BatchedSAR (Karpov and Zhang 2020), TZZ (Tao, Zhang and Zhou 2019), HKK (Hillel "
     "et al. 2013) and NSAR (Shahrampour and Tarokh 2017) are the literature's other algorithms, where they apply. NSAR "
     "is for one agent: the vertical line, in its 95% interval, is the horizon of ten agents that share everything for "
     "free."
@@ -72,8 +77,8 @@ class Price(msgspec.Struct, frozen=True):
     @property
     def communication(self) -> tuple[float, float, float]:
         """The mean and its 95% interval: words for IID arms; bits for non-IID arms, where messages differ in length."""
-        mean, deviation = (self.words, self.words_sd) if self.arms == IID else (self.bits, self.bits_sd)
-        half = Z_95 * deviation / math.sqrt(max(1, self.runs))
+        mean, deviation, runs = self._costs
+        half = Z_95 * deviation / math.sqrt(max(1, runs))
         return mean, mean - half, mean + half
 
     @property
@@ -81,9 +86,58 @@ class Price(msgspec.Struct, frozen=True):
         """The 95% interval of the horizon, or what is known of it."""
         return self.at.low, self.at.high
 
-    def is_beaten_by(self, other: "Price") -> bool:
-        """Whether the other algorithm needs a shorter horizon and less communication, beyond chance."""
-        return other.limits[1] < self.limits[0] and other.communication[2] < self.communication[1]
+    def beaten_p_value(self, other: "Price") -> float:
+        """The p-value that the other algorithm needs a shorter horizon and less communication.
+
+        Both must be shown, so it is the larger of the two p-values (an intersection-union test).
+        """
+        return max(_shorter_p_value(other.at, self.at), smaller_mean_p_value(*other._costs, *self._costs))
+
+    @property
+    def _costs(self) -> tuple[float, float, int]:
+        """Mean and standard deviation of the communication that is compared, and the number of runs."""
+        mean, deviation = (self.words, self.words_sd) if self.arms == IID else (self.bits, self.bits_sd)
+        return mean, deviation, self.runs
+
+
+def beaten_pairs(rows: Sequence[Price], level: float = 0.05) -> set[tuple[int, int]]:
+    """The pairs (i, j) of rows of which i is beaten by j; with probability 1 - level, none of them is wrong.
+
+    All ordered pairs of the same setting are compared, with Holm's method. Free communication is not compared.
+
+    >>> def row(horizon, words):
+    ...     at = Crossing(horizon, horizon / 1.1, horizon * 1.1, 0.01, "T", 1_000)
+    ...     return Price(Line("kzz"), IID, 1, at, (1_000, 9_000), False, 100, words, 10.0, 64 * words, 640.0)
+    >>> sorted(beaten_pairs([row(30_000, 2_000), row(20_000, 1_000), row(19_000, 3_000)]))
+    [(0, 1)]
+    """
+    pairs = [
+        (loser, winner)
+        for loser, winner in permutations(range(len(rows)), 2)
+        if (rows[loser].arms, rows[loser].m) == (rows[winner].arms, rows[winner].m)
+        and not (rows[loser].is_free or rows[winner].is_free)
+    ]
+    shown = holm([rows[loser].beaten_p_value(rows[winner]) for loser, winner in pairs], level)
+    return {pair for pair, is_shown in zip(pairs, shown, strict=True) if is_shown}
+
+
+def _shorter_p_value(at: Crossing | NotReached, other: Crossing | NotReached) -> float:
+    """The p-value that the first horizon is the shorter one, or an upper bound on it.
+
+    Of a horizon that was not located, only a limit is known: it is compared instead, and may be wrong.
+    """
+    first, deviation, rare = _log_horizon(at, at.high)
+    second, other_deviation, other_rare = _log_horizon(other, other.low)
+    spread = math.hypot(deviation, other_deviation)
+    chance = NormalDist().cdf((first - second) / spread) if spread > 0 else float(not first < second)
+    return min(1.0, chance + rare + other_rare)
+
+
+def _log_horizon(at: Crossing | NotReached, limit: float) -> tuple[float, float, float]:
+    """The logarithm of the horizon or of its limit, its standard deviation, and how likely the limit is wrong."""
+    if isinstance(at, Crossing):
+        return math.log(at.horizon), at.log_deviation, 0.0
+    return (math.log(limit) if limit > 0 else -math.inf), 0.0, RARE
 
 
 def prices(evidence: Evidence) -> "list[Price]":
@@ -163,9 +217,10 @@ def price_rows(evidence: Evidence) -> list[tuple[str, ...]]:
         "beaten beyond chance on horizon and words (IID) or bits (non-IID) by",
     )
     all_prices = prices(evidence)
+    beaten = beaten_pairs(all_prices)
     rows: list[tuple[str, ...]] = [header]
-    for price in all_prices:
-        rivals = [other for other in all_prices if (other.arms, other.m) == (price.arms, price.m)]
+    for index, price in enumerate(all_prices):
+        winners = [other.line.name for rival, other in enumerate(all_prices) if (index, rival) in beaten]
         rows.append(
             (
                 price.line.name,
@@ -176,7 +231,7 @@ def price_rows(evidence: Evidence) -> list[tuple[str, ...]]:
                 "runs near it" if price.studied else "panels",
                 "free" if price.is_free else _mean_text(price.words, price.words_sd, price.runs),
                 "free" if price.is_free else _mean_text(price.bits, price.bits_sd, price.runs),
-                "; ".join(other.line.name for other in rivals if price.is_beaten_by(other)) or "none",
+                "; ".join(winners) or "none",
             )
         )
     return rows
