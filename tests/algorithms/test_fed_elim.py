@@ -80,6 +80,25 @@ def test_messages_are_sent_only_when_the_pulls_have_doubled():
         assert after.time <= 2 * before.time  # twice the pulls of at most as many arms
 
 
+@pytest.mark.parametrize(("n", "m", "agents"), [(2, 1, 1), (4, 1, 3), (8, 3, 5), (8, 6, 2)])
+@pytest.mark.parametrize("doublings", [0, 1, 6])
+def test_the_bounds_are_the_costs_of_a_run_on_equal_arms(n, m, agents, doublings):
+    arms = ConstantArms([[0.5] * agents] * n)
+    for horizon in (n * 2**doublings, 2 * n * 2**doublings - 1):  # the shortest and the longest with these rounds
+        result = ct.identify(arms, m, horizon=horizon, algorithm="fed-elim", seed=1)
+        problem = ct.Problem(n, m, agents, horizon).inner
+        assert result.words == ct.FedElim().most_words(problem)
+        assert result.round_trips == ct.FedElim().most_round_trips(problem) == doublings + 2
+
+
+def test_a_run_that_ends_early_takes_fewer_words_than_the_bound():
+    result = ct.identify(ct.HeterogeneousArms(TABLE), 1, confidence=0.95, algorithm="fed-elim", seed=1)
+    problem = ct.Problem(4, 1, 3, result.horizon)
+    assert result.horizon == 10_000_000
+    assert result.words < ct.FedElim().most_words(problem)
+    assert result.round_trips < ct.FedElim().most_round_trips(problem)
+
+
 @pytest.mark.parametrize(
     "changed",
     [{"total": 0}, {"total": 1_001}, {"evidence": float("nan")}, {"tolerance": float("inf")}],

@@ -132,6 +132,16 @@ def test_the_smallest_horizon_works_and_one_less_is_refused(algorithm: ct.Algori
         assert caught.value.smallest == least
 
 
+@every_algorithm
+def test_all_algorithms_bound_their_words_and_round_trips_except_those_without_a_proof(algorithm: ct.Algorithm) -> None:
+    # `check_run` compares runs with the bounds, and accepts an algorithm that has none.
+    m, agents = accepted_setting(algorithm, 3, 4)
+    problem = ct.Problem(30, m, agents, 2_000)
+    unbounded = isinstance(algorithm, ct.CollabTopIID | ct.ConfidentTop | ct.ConfidentTopNonIID | ct.KLLUCB)
+    assert (algorithm.most_words(problem) is None) == unbounded
+    assert (algorithm.most_round_trips(problem) is None) == unbounded
+
+
 def live_sizes(algorithm: ct.Algorithm, n: int) -> list[int]:
     """Arms that are live at the start of each round, if no round is left out."""
     if isinstance(algorithm, ct.Uniform):

@@ -106,6 +106,8 @@ def test_words_and_round_trips_by_proof_without_simulation():
     assert alone["sequential-halving"] == (16 + 2 * (8 + 4 + 2), 4)
     mixed = most(None, 1, means=ct.datasets.movielens_like_groups())
     assert mixed["collab-top-noniid, paper"][1] == 9
+    assert mixed["fed-elim"] == (10 * (547 + 14 * (2 * 547 + 1) + 2), 16)  # 2^14 pulls of 547 arms fit into 10,000,000
+    assert mixed["confident-top-noniid"] == (None, None)
     assert mixed["frugal-top-noniid"][0] > mixed["collab-top-noniid, full"][0] > mixed["uniform"][0]
 
 

@@ -123,11 +123,17 @@ class Algorithm(ABC):
         return [(1, problem.horizon * problem.agents)]
 
     def most_words(self, problem: Problem) -> int | None:
-        """The most words that a run without lost agents can take, at any horizon; None if no bound is proved."""
+        """The most words that a run without lost agents can take; None if no bound is proved.
+
+        It holds at any horizon, or, for an algorithm that stops early, if `problem.horizon` is the limit.
+        """
         return None
 
     def most_round_trips(self, problem: Problem) -> int | None:
-        """The most round trips that a run without lost agents can take, at any horizon; None if no bound is proved."""
+        """The most round trips that a run without lost agents can take; None if no bound is proved.
+
+        It holds at any horizon, or, for an algorithm that stops early, if `problem.horizon` is the limit.
+        """
         return None
 
     def error_bound(self, means: ArrayLike, problem: Problem) -> float | None:

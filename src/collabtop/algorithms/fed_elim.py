@@ -180,6 +180,34 @@ class FedElim(Algorithm):
         """One pull per arm by every agent."""
         return problem.n
 
+    def most_shared_rounds(self, problem: Problem) -> int:
+        """How often the pulls of an arm can double: round r, from 0, begins only if n arms with 2^r pulls each fit.
+
+        >>> FedElim().most_shared_rounds(Problem(n=4, m=1, agents=3, horizon=31))     # 1, 2 and 4 pulls of 4 arms
+        3
+        """
+        return max(1, problem.horizon // problem.n).bit_length()
+
+    def most_words(self, problem: Problem) -> int:
+        """What a run takes in which no arm is settled before the horizon.
+
+        From every agent n means in each shared round, and m arms and a flag at the end; to it n flags in each shared
+        round but the first, and one word for the kind of the message, which depends on the means.
+
+        >>> FedElim().most_words(Problem(n=4, m=1, agents=3, horizon=31))     # 3 agents, each 4 + 2 * (1 + 4 + 4) + 2
+        72
+        """
+        later = self.most_shared_rounds(problem) - 1
+        return problem.agents * (problem.n + later * (2 * problem.n + 1) + problem.m + 1)
+
+    def most_round_trips(self, problem: Problem) -> int:
+        """One per shared round, and one for the agents' own arms.
+
+        >>> FedElim().most_round_trips(Problem(n=4, m=1, agents=3, horizon=31))
+        4
+        """
+        return self.most_shared_rounds(problem) + 1
+
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """Double the pulls of all open arms until the global ones are settled; then agents finish their own."""
         board, evidence = coordinator.scoreboard, math.log(8 * problem.n / (1 - self.confidence))

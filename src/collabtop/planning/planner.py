@@ -26,6 +26,7 @@ from collabtop.privacy import Privacy
 from collabtop.problem import Problem, complexity
 from collabtop.runs.budget import Cost
 from collabtop.runs.printing import plain_text
+from collabtop.runs.spec import DEFAULT_MAX_HORIZON
 from collabtop.validation import counted, real_number, whole_number, wrong_value
 
 _MOST_HORIZON = 10**15
@@ -44,10 +45,11 @@ class PlanRow(msgspec.Struct, frozen=True):
     bound_words: int | None
     """The most words that a run can take, at any horizon; None where there is no such number.
 
-    There is none for an algorithm that stops early, and only the order K log2(n)^2 + m for collab-top-iid.
+    For fed-elim it is the number at the default `max_horizon`. There is none for the other algorithms that stop early,
+    and only the order K log2(n)^2 + m for collab-top-iid.
     """
     bound_round_trips: int | None
-    """The most round trips that a run can take, at any horizon."""
+    """The most round trips that a run can take, at any horizon; for fed-elim at the default `max_horizon`."""
     horizon: int | None
     """The horizon to use: simulated runs have at most that error there, as far as their number shows; None if it was
     not found. It is the estimate of the horizon with exactly that error plus one standard deviation.
@@ -321,13 +323,15 @@ def _row(
 ) -> PlanRow:
     # No bound is proved for runs with noise.
     bound_horizon = _bound_horizon(algorithm, arms, problem, error) if privacy is None else None
+    # One that stops early has no horizon of its own: what it can take depends on the limit.
+    limited = problem.at_horizon(DEFAULT_MAX_HORIZON).inner if algorithm.stops_early else problem.inner
     return PlanRow(
         algorithm=algorithm.title,
         options=_for_error(algorithm, error).options,
         error=error,
         bound_horizon=bound_horizon,
-        bound_words=algorithm.most_words(problem.inner),
-        bound_round_trips=algorithm.most_round_trips(problem.inner),
+        bound_words=algorithm.most_words(limited),
+        bound_round_trips=algorithm.most_round_trips(limited),
         horizon=result.horizon,
         horizon_low=result.low,
         horizon_high=result.high,
