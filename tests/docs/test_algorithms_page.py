@@ -45,6 +45,23 @@ def test_the_code_next_to_the_pseudo_code_is_in_the_source(name):
     assert [code for code in quoted if code not in source] == []
 
 
+@pytest.mark.parametrize(
+    ("authors", "number"),
+    [
+        ("Mitra", "2109.05700"),
+        ("Chee", "2210.07780"),
+        ("Karpov and Zhang 2024", "2207.08015"),
+        ("Saday", "2205.04134"),
+        ("DP-BAI", "2401.09073"),
+        ("Koyamada", "2406.00424"),
+        ("Opt-BBAI", "2310.14129"),
+    ],
+)
+def test_follow_up_work_is_cited_with_its_arxiv_number(authors, number):
+    (line,) = (line for line in SECTIONS["Related and follow-up work"].splitlines() if authors in line)
+    assert f"[arXiv {number}](https://arxiv.org/abs/{number})" in line
+
+
 def shown_rows():
     return re.search(r"<!-- costs -->\n(.*?)\n\n", PAGE, re.DOTALL)[1].splitlines()
 
