@@ -27,7 +27,8 @@ _SPLIT = 2.0**9 + 1
 
 def _rounded(sums: Reals) -> Reals:
     scaled = sums * _SPLIT
-    return scaled - (scaled - sums)  # Veltkamp's splitting: the upper 44 bits
+    scaled -= scaled - sums  # Veltkamp's splitting: the upper 44 bits
+    return scaled
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -237,7 +238,8 @@ class Scoreboard:
         pulls = self._pulls[arms]
         if np.count_nonzero(pulls) < len(pulls):
             raise ProtocolError(f"arm {arms[pulls == 0][0]} has no mean: it was never pulled")
-        means: Reals = self._sums[arms] / np.abs(pulls)  # with an unknown number of pulls (-1), the sum is the mean
+        means: Reals = self._sums[arms]
+        means /= np.abs(pulls, out=pulls)  # with an unknown number of pulls (-1), the sum is the mean
         return means
 
     def pulls(self, arms: Ints) -> Ints:

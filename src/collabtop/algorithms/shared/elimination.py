@@ -35,7 +35,9 @@ def settle(
     if keep == len(live) - 1:
         return _settle_one(live, values, lower, upper)
     worse = first_up_to(values, lower, below)  # the others are sigma_r(1), ..., sigma_r(m_r)
-    kept = smallest(np.maximum(upper - values, values - lower), keep)  # pi_r(1), ..., pi_r(n_{r+1})
+    gaps = upper - values
+    values -= lower  # in place: with many arms, new arrays take as long as what is computed
+    kept = smallest(np.maximum(gaps, values, out=gaps), keep)  # pi_r(1), ..., pi_r(n_{r+1})
     settled = ~kept  # E_r
     return Settled(live[settled & ~worse], live[settled & worse], live[kept])  # A_r, E_r \ A_r, I_{r+1}
 
