@@ -87,8 +87,12 @@ def test_ctrl_c_at_a_site_ends_its_rehearsal(endless, certs, monkeypatch):
 
     monkeypatch.setattr(client, "rehearse", long_rehearsal)
     arms = ct.BernoulliArms(np.linspace(0.1, 0.9, 10))
-    with MaliciousCoordinator(certs, talk) as coordinator, pytest.raises(KeyboardInterrupt):
-        ct.join(f"localhost:{coordinator.port}", arms, cert=certs / "site0.pem", min_batch=20, give_up=20)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores Ctrl-C
+    try:
+        with MaliciousCoordinator(certs, talk) as coordinator, pytest.raises(KeyboardInterrupt):
+            ct.join(f"localhost:{coordinator.port}", arms, cert=certs / "site0.pem", min_batch=20, give_up=20)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert ended.wait(10)
 
 
