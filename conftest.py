@@ -24,7 +24,7 @@ collect_ignore = ["docs/site_doctests.py"]  # needs the docs extra; building the
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
 settings.register_profile("short", derandomize=True, deadline=None, max_examples=8, suppress_health_check=_SLOW)
-settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50, suppress_health_check=_SLOW)
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=200, suppress_health_check=_SLOW)
 settings.register_profile("thorough", deadline=None, max_examples=5_000, suppress_health_check=_SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short"))
 
