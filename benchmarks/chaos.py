@@ -7,8 +7,8 @@ links are cut, clocks jump, and the power of a process and its disk is cut. As r
 systems on loop devices, which a power cut shuts down without writing anything more. Elsewhere a power cut tears the end
 of each log at random, up to what was synced.
 
-Nothing may be lost except pulls in progress, those of the last tenth of a second before a kill, and those of the last
-second before a power cut. The script ends with 1 at the first run that breaks this, and prints its seed.
+Nothing may be lost except pulls in progress, at most one per agent, and those of the last second before a power cut.
+The script ends with 1 at the first run that breaks this, and prints its seed.
 """
 
 from __future__ import annotations

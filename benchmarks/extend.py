@@ -71,13 +71,14 @@ def extended(arms: ct.BernoulliArms, m: int, horizon: int, seed: int, *, by_budg
     spec = make_spec(arms, m, agents=AGENTS, horizon=horizon // 2, algorithm="frugal-top", seed=seed)
     begun = Leg(make_header(spec, logged=False), [], [])
     _, log = leg(spec, begun)
+    records = log.take()
     longer = spec.extended(horizon)
     if by_budget:
         tally = Tally(N, AGENTS)
-        for record in log.records:
+        for record in records:
             tally.add_earlier(record)
         longer = spec.extended(horizon_for_budget(spec, tally, horizon * AGENTS), horizon * AGENTS)
-    before = Leg(begun.header, log.records, [])
+    before = Leg(begun.header, records, [])
     return leg(longer, before.extended(longer.extension))[0]
 
 

@@ -56,6 +56,7 @@ TAGS = {
     "collabtop.runlog.format.JournalHeader": "JournalHeader",
     "collabtop.runlog.format.RemoteRun": "RemoteRun",
     "collabtop.runlog.format.Rewards": "Rewards",
+    "collabtop.runlog.format.SingleReward": "Reward",
     "collabtop.runlog.format.StudyHeader": "StudyHeader",
     "collabtop.runlog.format.StudyRows": "StudyRows",
     "collabtop.runlog.format.Sums": "Sums",

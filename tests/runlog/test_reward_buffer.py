@@ -1,4 +1,4 @@
-"""Rewards on their way to the log: from any thread and in any order, written as rows of consecutive pulls."""
+"""Rewards on their way to the log and to listeners: from any thread and in any order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from collabtop.arms.base import Drawn
 from collabtop.arms.calls import PullAttempt
-from collabtop.runlog.format import Record, Rewards
+from collabtop.runlog.format import Record, SingleReward
 from collabtop.runlog.recorder import RewardRecorder
 from collabtop.runlog.reward_buffer import RewardBuffer
 from collabtop.runlog.tally import Tally
@@ -31,38 +31,19 @@ def taken(*parts):
 
 
 @given(numbers=st.lists(st.integers(0, 30), unique=True, min_size=1), plain=st.lists(st.booleans(), min_size=31))
-def test_rewards_in_any_order_become_rows_of_consecutive_pulls(numbers, plain):
-    given_rewards = {number: number / 32 for number in numbers}
-    parts = [
-        (attempt(number, arm=number % 3), reward if plain[number] else Drawn(np.array([reward]), seconds=0.25))
-        for number, reward in given_rewards.items()
-    ]
-    pulls = taken(*parts)
-    records = list(pulls.records(agent=0, failure_mode="raise"))
-    firsts = [record.first for record in records]
-    assert firsts == sorted(number for number in numbers if number - 1 not in given_rewards)
-    unpacked = {}
-    for record in records:
-        for offset, (arm, reward) in enumerate(zip(*record.unpack(), strict=True)):
-            assert arm == (record.first + offset) % 3
-            unpacked[record.first + offset] = reward
-    assert unpacked == given_rewards
-    assert pulls.pulls == len(numbers)
-    assert sum(record.seconds for record in records) == 0.25 * len(numbers)
+def test_rewards_in_any_order_are_added_up(numbers, plain):
+    pulls = taken(
+        *(
+            (attempt(number, arm=number % 3), 0.5 if plain[number] else Drawn(np.array([0.5]), seconds=0.25))
+            for number in numbers
+        )
+    )
     tally = Tally(3, 1)
     pulls.add_to(tally, 0, "raise")
-    assert tally.pulls.sum() == len(numbers)
-
-
-def test_pulls_without_a_cost_beside_those_with_one_have_an_unknown_cost():
-    with_cost = Drawn(np.array([1.0, 0.0, 1.0]), np.array([0.5, 0.25, 0.5]), ("a", None, None))
-    pulls = taken((attempt(0, 3), with_cost), (attempt(3, 2), Drawn(np.array([0.5, 0.5]))), (attempt(5), 1.0))
-    [record] = pulls.records(agent=0, failure_mode="raise")
-    costs = record.unpack_costs()
-    assert costs is not None
-    np.testing.assert_array_equal(costs, [0.5, 0.25, 0.5, np.nan, np.nan, np.nan])
-    assert record.notes == ((0, "a"),)
-    assert record.unpack()[1].tolist() == [1, 0, 1, 0.5, 0.5, 1]
+    assert pulls.pulls == len(numbers)
+    assert tally.pulls.tolist() == [sum(number % 3 == arm for number in numbers) for arm in range(3)]
+    only_plain = [number for number in numbers if plain[number]]
+    assert pulls.plain_calls() == (only_plain, 0.25 * len(only_plain))
 
 
 class SlowSink:
@@ -84,18 +65,17 @@ class SlowSink:
         """Neither does the state of an agent."""
 
 
-def test_pulls_continue_while_a_different_thread_writes_and_none_is_lost():
-    sink = SlowSink()
-    recorder = RewardRecorder(sink, failure_mode="raise")
+def test_pulls_are_written_when_they_are_kept_and_events_do_not_delay_them():
+    sink, events = SlowSink(), []
+    recorder = RewardRecorder(sink, events.append, failure_mode="raise")
     writer = threading.Thread(target=recorder.keep_reward, args=(attempt(0), 0.5, 1.0))
     writer.start()
     sink.writing.wait()
-    for number in range(1, 20):  # they do not wait for the writer
-        recorder.keep_reward(attempt(number), 0.5, 0.001)
-    assert sink.records == []
+    assert (sink.records, events) == ([], [])
     sink.allowed.set()
     writer.join()
+    for number in range(1, 20):
+        recorder.keep_reward(attempt(number), 0.5, 0.001)
+        assert sink.records[-1] == SingleReward(0, number, 0, 0.5, 0.001)
     recorder.flush(0)
-    recorder.close()
-    written = [record for record in sink.records if isinstance(record, Rewards)]
-    assert sum(record.pulls for record in written) == 20
+    assert sum(event.pulls for event in events) == len(sink.records) == 20

@@ -159,7 +159,7 @@ class Trial:
             self.wait_for_pulls(f"site{number}", self.hold_at - 1)
 
     def wait_until_recorded(self, name):
-        """Wait until all pulls of a site that is held are in its journal, which takes a tenth of a second."""
+        """Wait until all pulls of a site that is held are in its journal."""
         [journal] = (self.folder / f"{name}-journal").iterdir()
 
         def recorded():

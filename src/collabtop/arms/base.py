@@ -99,7 +99,7 @@ class Recorder:
         self.keep(attempt, Drawn(np.array([reward]), seconds=seconds))
 
     def flush(self, agent: int) -> None:
-        """Write the rewards of an agent that are still buffered."""
+        """Add up and publish what an agent drew so far."""
 
     def note_failure(self, attempt: PullAttempt, label: str, outcome: AttemptOutcome, *, again: bool) -> None:
         """Record an attempt that failed."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from collabtop.arms.base import Arms, Drawn, FailureMode, Ints, Reals, Recorder
 from collabtop.arms.callers import Caller, make_caller
-from collabtop.arms.calls import AttemptOutcome, CallOutcome, PullAttempt, PullFunction, full_outcome
+from collabtop.arms.calls import AttemptOutcome, CallOutcome, PullAttempt, PullFunction, full_outcome, whole_ticks
 from collabtop.arms.draws import AgentHalted, Draws
 from collabtop.arms.policy import PullPolicy
 from collabtop.arms.pool import CallOptions, PullPool
@@ -131,7 +131,16 @@ class CalledArms(Arms):
 
     def _fill(self, batch: PullBatch, draws: Draws, recorder: Recorder) -> None:
         """Make the pulls of a batch, except recorded ones."""
-        make, jobs = self._maker(batch, draws, recorder), self._jobs(batch, draws, recorder)
+        jobs = self._jobs(batch, draws, recorder)
+
+        def make(attempt: PullAttempt) -> None:
+            outcome, seconds = self._call(attempt, draws, recorder)
+            if isinstance(outcome, float) and not recorder.charged_before:  # the usual case, and the fastest
+                batch.put_reward(attempt.number, outcome)
+                recorder.keep_reward(attempt, outcome, seconds)
+            else:
+                self._complete(attempt, full_outcome(outcome, seconds), batch, draws, recorder)
+
         try:
             pool = self._ready_pool()
             if pool is None:
@@ -164,57 +173,13 @@ class CalledArms(Arms):
                     done += attempt.times
             number += count
 
-    def _maker(self, batch: PullBatch, draws: Draws, recorder: Recorder) -> Callable[[PullAttempt], None]:
-        """What makes a pull of a batch and records it.
-
-        A pull that is not charged and gives only a reward takes the shortest way: at a millisecond per pull, what is
-        done for each of them counts.
-        """
-        halted, put_reward, keep_reward = draws.halted, batch.put_reward, recorder.keep_reward
-        is_plain = recorder.purse is None and self._options.charge == "reported" and not recorder.charged_before
-
-        def make(attempt: PullAttempt) -> None:
-            caller, gate = self._caller, self._gate
-            if not is_plain or caller is None or gate is None or gate.is_limited:
-                self._complete(attempt, *self._call(attempt, draws, recorder), batch, draws, recorder)
-                return
-            gate.running.append(None)
-            try:
-                if halted.is_set():
-                    raise AgentHalted
-                began = perf_counter()
-                outcome = caller.call(attempt)
-                seconds = perf_counter() - began
-            except BaseException:
-                gate.leave()
-                raise
-            if isinstance(outcome, float):
-                gate.leave()
-                put_reward(attempt.number, outcome)
-                keep_reward(attempt, outcome, seconds)
-            else:
-                gate.leave(outcome.retry_after)
-                self._complete(attempt, outcome.after(seconds, 0.0), seconds, batch, draws, recorder)
-
-        return make
-
     def _complete(
-        self,
-        attempt: PullAttempt,
-        outcome: CallOutcome,
-        seconds: float,
-        batch: PullBatch,
-        draws: Draws,
-        recorder: Recorder,
+        self, attempt: PullAttempt, outcome: AttemptOutcome, batch: PullBatch, draws: Draws, recorder: Recorder
     ) -> None:
         """Complete and record a pull whose first attempt had this outcome."""
-        if isinstance(outcome, float) and not recorder.charged_before:
-            batch.put_reward(attempt.number, outcome)
-            recorder.keep_reward(attempt, outcome, seconds)
-            return
         before = recorder.charged_before.get((attempt.agent, attempt.number))
         charged = [] if before is None else [before]  # by failed attempts
-        drawn = self._repeat_until_done(attempt, full_outcome(outcome, seconds), charged, draws, recorder)
+        drawn = self._repeat_until_done(attempt, outcome, charged, draws, recorder)
         recorder.keep(attempt, drawn)
         batch.put(attempt.number, drawn)
 
@@ -251,23 +216,23 @@ class CalledArms(Arms):
     def _call(self, attempt: PullAttempt, draws: Draws, recorder: Recorder) -> tuple[CallOutcome, float]:
         """Make one attempt when its turn comes, and measure how long it takes."""
         if recorder.purse is None:
-            return self._call_when_allowed(attempt, draws)
+            return self._call_when_allowed(attempt, draws.halted)
         price = 0.0 if draws.prices is None else float(draws.prices[attempt.arm])
         with recorder.purse.call(price * attempt.times) as bill:
-            outcome, seconds = self._call_when_allowed(attempt, draws)
+            outcome, seconds = self._call_when_allowed(attempt, draws.halted)
             bill.append(price if isinstance(outcome, float) else _charge_of(outcome, price))
         return outcome, seconds
 
-    def _call_when_allowed(self, attempt: PullAttempt, draws: Draws) -> tuple[CallOutcome, float]:
+    def _call_when_allowed(self, attempt: PullAttempt, halted: threading.Event) -> tuple[CallOutcome, float]:
         caller, gate = self._caller, self._gate
         if caller is None or gate is None:
             caller, gate = self._ready()
-        waited = gate.enter(attempt.arm, attempt.times, draws.halted)
+        waited = gate.enter(attempt.arm, attempt.times, halted)
         asked_to_wait = None
         try:
             began = perf_counter()
             outcome = caller.call(attempt)
-            seconds = perf_counter() - began
+            seconds = whole_ticks(perf_counter() - began)
             if not isinstance(outcome, float):
                 asked_to_wait = outcome.retry_after
         finally:

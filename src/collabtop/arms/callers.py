@@ -47,7 +47,7 @@ class DirectCaller:
     """Calls the function in the caller's thread."""
 
     def __init__(self, function: PullFunction, policy: PullPolicy) -> None:
-        self.call = partial(make_attempt, function, retry_on=policy.retry_on)
+        self.call = partial(make_attempt, function, policy.retry_on)
         """Call the function and check its result."""
 
     def close(self) -> None:

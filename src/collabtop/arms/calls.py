@@ -218,7 +218,19 @@ def full_outcome(outcome: CallOutcome, seconds: float) -> AttemptOutcome:
     return AttemptOutcome(Drawn(np.array([outcome]), seconds=seconds), seconds=seconds)
 
 
-def make_attempt(function: PullFunction, attempt: PullAttempt, retry_on: tuple[type[Exception], ...]) -> CallOutcome:
+_TICKS = 2.0**20
+
+
+def whole_ticks(seconds: float) -> float:
+    """Seconds as a multiple of 2^-20: sums of such numbers are exact, so they do not depend on the order.
+
+    >>> whole_ticks(0.1), whole_ticks(0.1) + whole_ticks(0.2) == whole_ticks(0.2) + whole_ticks(0.1)
+    (0.09999942779541016, True)
+    """
+    return int(seconds * _TICKS) / _TICKS
+
+
+def make_attempt(function: PullFunction, retry_on: tuple[type[Exception], ...], attempt: PullAttempt) -> CallOutcome:
     """Call a function that is not async once, and check its result."""
     try:
         value = function(attempt)

@@ -23,7 +23,7 @@ def coordinator_rng(seed: int) -> np.random.Generator:
 def pull_rng(seed: int, agent: int, number: int, attempt: int = 0) -> np.random.Generator:
     """The generator of one attempt at one pull of one agent, with its own counter range: no two streams overlap."""
     generator: _PullGenerator | None = getattr(_OF_THREAD, "generator", None)
-    if generator is None or not generator.is_free():
+    if generator is None or generator.references() != generator.own_references:
         generator = _OF_THREAD.generator = _PullGenerator()
     return generator.restart(seed, agent, number, attempt)
 
@@ -46,14 +46,11 @@ class _PullGenerator:
         begin: Any = self._bits.state  # of a generator that has drawn nothing
         self._stream: dict[str, Sequence[int]] = {}
         self._state: Any = {**begin, "buffer": begin["buffer"].tolist(), "state": self._stream}
-        self._own_references = self._references()
+        self.own_references = self.references()
 
-    def _references(self) -> int:
+    def references(self) -> int:
+        """How often it is referred to: `own_references` if it may be used for a different pull."""
         return getrefcount(self._rng) + getrefcount(self._bits) + getrefcount(self._seed)
-
-    def is_free(self) -> bool:
-        """Whether it may be used for a different pull."""
-        return self._references() == self._own_references
 
     def restart(self, seed: int, agent: int, number: int, attempt: int) -> np.random.Generator:
         """The generator, at the beginning of the stream of a pull."""

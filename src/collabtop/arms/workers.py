@@ -233,7 +233,7 @@ def _serve(pipe: Connection, pickled: bytes) -> None:
     with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
         while True:
             attempt: PullAttempt = pipe.recv()
-            outcome = make_attempt(function, attempt, retry_on)
+            outcome = make_attempt(function, retry_on, attempt)
             pipe.send(outcome if isinstance(outcome, float) else outcome._replace(cause=None))
 
 

@@ -102,16 +102,16 @@ class RunLog:
 
     def append(self, record: Record, *, sync: bool = False) -> None:
         """Append a record; with `sync`, return when it is on disk."""
-        frame = framed(record)
-        if isinstance(record, Finished):
+        frame, kind = framed(record), type(record)  # isinstance is slow for these classes
+        if kind is Finished:
             self.sync()  # so that a complete answer proves that everything before it was complete
         with self._lock:
             if self._is_closed:  # by an agent that nothing waits for any more
                 return
-            if self.answer is not None and isinstance(record, AgentStatus):  # nothing follows the answer
+            if kind is AgentStatus and self.answer is not None:  # nothing follows the answer
                 return
             self._write(frame)
-            if isinstance(record, Finished | Extended):
+            if kind is Finished or kind is Extended:
                 self.answer = answer_in([record])
         if sync:
             self.sync()
@@ -142,10 +142,13 @@ class RunLog:
 
     def note_time(self) -> None:
         """Append the time of day, at most once per second."""
-        now = monotonic()
-        with self._lock:
-            if self._timestamp is None or now - self._timestamp >= _SECONDS_BETWEEN_TIMESTAMPS:
-                self._write_timestamp()
+        if self._timestamp_is_due():
+            with self._lock:
+                if self._timestamp_is_due():
+                    self._write_timestamp()
+
+    def _timestamp_is_due(self) -> bool:
+        return self._timestamp is None or monotonic() - self._timestamp >= _SECONDS_BETWEEN_TIMESTAMPS
 
     def note_status(self, agents: Iterable[int], state: AgentState) -> None:
         """Append that agents became reachable or unreachable, unless the run is over.
@@ -304,9 +307,9 @@ def owner_only(path: str, flags: int) -> int:
 
 def write_all(file: FileIO, data: bytes) -> None:
     """Write all of `data`: a single unbuffered write may be partial, as on a disk that is nearly full."""
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view) :]
+    written = file.write(data)
+    while written < len(data):
+        written += file.write(memoryview(data)[written:])
 
 
 def sync_file(file: IO[Any]) -> None:

@@ -7,6 +7,7 @@ messages it received and the rewards it drew, so these records are all that a re
 =============  ============================================================================
 Header         the run: arms, m, agents, horizon, algorithm with options, seed
 Rewards        pulls of one agent, one reward each (NaN: the pull failed for good), with costs and notes
+SingleReward   a pull that gave a reward, without cost and note
 ToldRewards    pulls made outside the program, as one call reported them: all of them, or none
 FailedAttempt  an attempt at a pull that failed, and what it was charged
 Sums           pulls of one agent as one sum per arm, and the state of its generator afterwards
@@ -248,6 +249,32 @@ class Rewards(msgspec.Struct, frozen=True, omit_defaults=True, tag="Rewards"):
         return len(self.rewards) // 8
 
 
+class SingleReward(
+    msgspec.Struct,
+    frozen=True,
+    gc=False,
+    tag="Reward",
+    rename={"agent": "a", "number": "n", "arm": "i", "reward": "r", "seconds": "s"},
+):
+    """A pull that gave a reward, without cost and note: most records are of this kind, so they are short.
+
+    Readers of a log get `Rewards` in its place.
+    """
+
+    agent: Index
+    number: Count
+    """The number of the pull, counted per agent."""
+    arm: Index
+    reward: float
+    seconds: Seconds
+    """How long the call took."""
+
+    @property
+    def pulls(self) -> int:
+        """The number of pulls in it."""
+        return 1
+
+
 class ToldRewards(msgspec.Struct, frozen=True, tag="ToldRewards"):
     """Rewards that one call reported, of any agents. As one record they are written as a whole or not at all.
 
@@ -429,6 +456,7 @@ class StudyRows(msgspec.Struct, frozen=True, tag="StudyRows"):
 Record = (
     Header
     | Rewards
+    | SingleReward
     | ToldRewards
     | FailedAttempt
     | Sums

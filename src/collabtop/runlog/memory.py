@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from collabtop.runlog.format import AgentState, Extended, Finished, Record, answer_in
+from collabtop.runlog.gathering import gathered
 
 
 class MemoryLog:
@@ -11,14 +12,19 @@ class MemoryLog:
     path = "memory"
 
     def __init__(self) -> None:
-        self.records: list[Record] = []
+        self._records: list[Record] = []
         self.answer: Finished | None = None
 
     def append(self, record: Record, *, sync: bool = False) -> None:
         """Keep a record."""
-        self.records.append(record)
+        self._records.append(record)
         if isinstance(record, Finished | Extended):
             self.answer = answer_in([record])
+
+    def take(self) -> list[Record]:
+        """All records, which are no longer kept then."""
+        records, self._records = self._records, []
+        return list(gathered(records))
 
     def note_time(self) -> None:
         """Do nothing: the time of day is only for display."""

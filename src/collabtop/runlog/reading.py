@@ -25,6 +25,7 @@ from collabtop.runlog.format import (
     JournalHeader,
     Record,
     Rewards,
+    SingleReward,
     Sums,
     Timestamp,
     ToldRewards,
@@ -32,6 +33,7 @@ from collabtop.runlog.format import (
     frame_body,
     frame_end,
 )
+from collabtop.runlog.gathering import gathered
 
 _MOST_ZEROS = 1 << 20
 """A file of zeros up to this size is taken for a new log that a power cut has emptied."""
@@ -110,6 +112,7 @@ def _examine_from(data: bytes, start: int, base: int, path: str | PathLike[str])
             ) from None
         records.extend(record.batches if isinstance(record, ToldRewards) else [record])
         start = end
+    records = list(gathered(records))
     if start == len(data):
         return records, None
     if end is not None and end > len(data):  # the last record is incomplete, as while it is being written
@@ -125,7 +128,7 @@ def _examine_tail(data: bytes, start: int, base: int, before: Sequence[Record]) 
     count = pulls = 0
     for position, record in _complete_records(data, start + 1):
         count += 1
-        pulls += record.pulls if isinstance(record, Rewards | ToldRewards | Sums) else 0
+        pulls += record.pulls if isinstance(record, Rewards | SingleReward | ToldRewards | Sums) else 0
         synced = max(synced, _synced(record, base + position))
     torn = not count or 0 < synced <= base + start
     return Tail(base + start, len(data) - start, torn, count, pulls)

@@ -4,7 +4,6 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from time import monotonic
 from typing import Protocol
 
@@ -15,21 +14,17 @@ from collabtop.arms.base import NOTHING_DRAWN, Drawn, Ints, Reals, Recorder
 from collabtop.arms.calls import AttemptOutcome, PullAttempt
 from collabtop.arms.draws import AgentHalted
 from collabtop.arms.purse import Purse
-from collabtop.errors import CheckpointError, FileError
+from collabtop.errors import FileError
 from collabtop.events import Event, OnEvent, PullFailed, PullsMade
-from collabtop.runlog.flusher import Flusher
-from collabtop.runlog.format import AgentState, FailedAttempt, Record, Rewards, Sums
+from collabtop.runlog.format import AgentState, FailedAttempt, Record, Rewards, SingleReward, Sums
 from collabtop.runlog.logged_pulls import failure_mode_in, logged_by_agent, logged_sums
 from collabtop.runlog.pool import RewardPool
 from collabtop.runlog.reward_buffer import BufferedPulls, RewardBuffer
 from collabtop.runlog.tally import Scorer, Tally
 from collabtop.runlog.totals import Totals, TotalsCounter
 
-_SECONDS, _PULLS = 0.01, 4096
-"""How long, and how many, rewards may wait for the next record: slow pulls are written one by one."""
-_SECONDS_WITHOUT_PULL = 0.1
-"""After this time rewards are written though no further pull has ended. A thread that wakes up more often would slow
-down functions that do not release the interpreter lock."""
+_SECONDS, _PULLS = 0.01, 256
+"""How long pulls may wait for the next event, and how many to be added up: slow pulls are published one by one."""
 
 
 class RecordSink(Protocol):
@@ -83,15 +78,12 @@ class RewardRecorder(Recorder):
         """What an earlier process of the same run logged."""
         self._sink, self._on_event, self._failure_mode = sink, on_event, failure_mode
         self._tally, self._scorer, self.pool, self.purse = tally, scorer, pool, purse
-        self._is_followed = sink is not None or on_event is not None
-        """Whether rewards are written or seen as they come; tally and totals are complete when they are asked for."""
         self._lock = threading.Lock()
         self._logged = logged_by_agent(records, gaps=pool is not None)
         self._sums = {(record.agent, record.first): record for record in records if isinstance(record, Sums)}
         self._buffers: dict[int, RewardBuffer] = {}
         self._buffers_lock = threading.Lock()
-        self._flusher = Flusher(self._write_all, _SECONDS_WITHOUT_PULL)
-        self._unpublished: dict[int, list[BufferedPulls]] = {}  # pulls of each agent that were written
+        self._unpublished: dict[int, list[BufferedPulls]] = {}  # pulls of each agent that were added up
         self.failed: Counter[int] = Counter()
         """Pulls of each arm that failed for good, including those of the checkpoint."""
         self._charge = charge
@@ -108,7 +100,7 @@ class RewardRecorder(Recorder):
     @property
     def totals(self) -> Totals:
         """What all calls took, including those of earlier processes."""
-        self._write_all()
+        self._add_up_all()
         with self._buffers_lock:
             return self._counter.totals().plus(self._earlier_totals)
 
@@ -116,7 +108,7 @@ class RewardRecorder(Recorder):
     def tally(self) -> Tally | None:
         """The rewards so far, added up by candidate, if they are wanted before the run ends."""
         if self._tally is not None:
-            self._write_all()
+            self._add_up_all()
         return self._tally
 
     @property
@@ -140,10 +132,6 @@ class RewardRecorder(Recorder):
         if self._on_event is not None:
             with self._lock:
                 self._on_event(event)
-
-    def close(self) -> None:
-        """Write nothing in the background any more."""
-        self._flusher.stop()
 
     # -- records of a team's own
 
@@ -256,73 +244,76 @@ class RewardRecorder(Recorder):
         return self._charge is None or self._charge(arms, np.broadcast_to(times, arms.shape))
 
     def keep(self, attempt: PullAttempt, drawn: Drawn) -> None:
-        """Record pulls just made: slow ones are written at once, others within a tenth of a second."""
+        """Record pulls just made. When this returns they are in the log: a kill does not undo them."""
         self._count_failed(attempt.arm, drawn.rewards)
-        if self._charge is not None:
-            with self._buffers_lock:
-                self._charge(np.array([attempt.arm]), np.array([len(drawn.rewards)]))
-        self._keep(attempt, drawn, drawn.seconds)
+        arms, times = np.array([attempt.arm]), np.array([len(drawn.rewards)])
+        record = Rewards.pack(attempt.agent, attempt.number, arms, times, drawn, self._failure_mode)
+        with self._buffers_lock:
+            if self._charge is not None:
+                self._charge(arms, times)
+            if self._sink is not None:
+                self._sink.note_time()
+            self._add(record)
+        self._collect(attempt, drawn, drawn.seconds)
 
     def keep_reward(self, attempt: PullAttempt, reward: float, seconds: float) -> None:
-        """Record a pull just made that gave only a reward."""
-        if self._charge is None:
-            self._keep(attempt, reward, seconds)
-        else:
+        """Record a pull just made that gave only a reward. When this returns it is in the log."""
+        if self._charge is not None:
             super().keep_reward(attempt, reward, seconds)
+            return
+        if self._sink is not None:
+            self._sink.note_time()
+            self._sink.append(SingleReward(attempt.agent, attempt.number, attempt.arm, reward, seconds))
+        self._collect(attempt, reward, seconds)
 
-    def _keep(self, attempt: PullAttempt, given: float | Drawn, seconds: float) -> None:
-        # Without a lock: all pulls that were made meanwhile are added up and written together.
+    def _collect(self, attempt: PullAttempt, given: float | Drawn, seconds: float) -> None:
+        """Keep pulls until they are added up and published, together with those of other threads."""
         agent = attempt.agent
         buffer = self._buffers.get(agent)
         if buffer is None:
             buffer = self._buffers.setdefault(agent, RewardBuffer())
-        buffer.parts.append((attempt, given, seconds))
-        if seconds >= _SECONDS and self._is_followed:
-            self._flush(agent, wait=True)
-            return
-        if len(buffer.parts) >= _PULLS or (self._is_followed and monotonic() - buffer.written >= _SECONDS):
-            self._flush(agent, wait=False)
-        if self._sink is not None:
-            self._flusher.request()
+        buffer.parts.append((attempt, given, seconds))  # without a lock
+        if self._on_event is None:
+            if len(buffer.parts) >= _PULLS:
+                self._add_up_unless_busy(agent)
+        elif seconds >= _SECONDS:
+            self.flush(agent)
+        elif len(buffer.parts) >= _PULLS or monotonic() - buffer.added_up >= _SECONDS:
+            self._add_up_unless_busy(agent)
+
+    def _add_up_unless_busy(self, agent: int) -> None:
+        """Add up and publish what an agent drew; leave it to a later call if a different thread is at it."""
+        if not self._buffers_lock.locked():
+            self.flush(agent)
 
     def flush(self, agent: int) -> None:
-        """Write what an agent drew and was not written yet, if there is a log or a listener."""
-        if self._is_followed:
-            self._flush(agent, wait=True)
-
-    def _flush(self, agent: int, *, wait: bool) -> None:
-        """Write what an agent drew; unless `wait`, leave it to the next flush if a different thread is writing."""
-        if self._buffers_lock.locked() and not wait:
-            return
+        """Add up and publish what an agent drew."""
         with self._buffers_lock:
-            self._write(agent)
-            written = self._unpublished.pop(agent, [])
-        if written:
-            self.publish(PullsMade(agent, sum(pulls.pulls for pulls in written), recalled=False))
+            self._add_up(agent)
+            pulls = self._unpublished.pop(agent, [])
+        if pulls:
+            self.publish(PullsMade(agent, sum(part.pulls for part in pulls), recalled=False))
             if self._scorer is not None:
-                self.publish(self._scorer.scored(agent, [pair for pulls in written for pair in pulls.pairs()]))
+                self.publish(self._scorer.scored(agent, [pair for part in pulls for pair in part.pairs()]))
 
-    def _write_all(self) -> None:
-        """Write what all agents drew and was not written yet; events are left to the agents' own threads."""
-        with suppress(CheckpointError), self._buffers_lock:  # the next write raises it
+    def _add_up_all(self) -> None:
+        """Add up what all agents drew; events are left to the agents' own threads."""
+        with self._buffers_lock:
             for agent in list(self._buffers):
-                self._write(agent)
+                self._add_up(agent)
 
-    def _write(self, agent: int) -> None:
-        # The lock is held: records of an agent must be in the order of its pulls.
+    def _add_up(self, agent: int) -> None:
+        # The lock is held.
         buffer = self._buffers.get(agent)
         pulls = None if buffer is None else buffer.take()
         if buffer is None or pulls is None:
             return
         if self._tally is not None:
             pulls.add_to(self._tally, agent, self._failure_mode)
+        self._counter.add_plain(agent, *pulls.plain_calls())
         if self._on_event is not None:
             self._unpublished.setdefault(agent, []).append(pulls)
-        if self._sink is not None:
-            self._sink.note_time()
-        for record in pulls.records(agent, self._failure_mode):
-            self._add(record)
-        buffer.written = monotonic()
+        buffer.added_up = monotonic()
 
     def note_failure(self, attempt: PullAttempt, label: str, outcome: AttemptOutcome, *, again: bool) -> None:
         """Record a failed attempt."""

@@ -1,15 +1,13 @@
-"""Rewards of an agent that are not written yet, and the records that they become."""
+"""Rewards of an agent that are not added up yet."""
 
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 
 import numpy as np
 
 from collabtop.arms.base import Drawn, Ints, Reals
 from collabtop.arms.calls import PullAttempt
-from collabtop.runlog.format import Rewards
 from collabtop.runlog.tally import Tally
 
 _Part = tuple[PullAttempt, float | Drawn, float]
@@ -17,11 +15,11 @@ _Part = tuple[PullAttempt, float | Drawn, float]
 
 
 class RewardBuffer:
-    """Pulls of one agent that are not written yet."""
+    """Pulls of one agent that are not added up yet."""
 
     def __init__(self) -> None:
-        self.written = -math.inf
-        """When pulls of this agent were last written."""
+        self.added_up = -math.inf
+        """When pulls of this agent were last added up."""
         self.parts: deque[_Part] = deque()
         """What each attempt gave. Any thread may append to it, without a lock."""
 
@@ -37,7 +35,7 @@ class BufferedPulls:
     def __init__(self, parts: Sequence[_Part]) -> None:
         attempts = [attempt for attempt, _, _ in parts]
         self._arms: Ints = np.array([attempt.arm for attempt in attempts])
-        self._numbers: Ints = np.array([attempt.number for attempt in attempts])
+        self._numbers = [attempt.number for attempt in attempts]
         self._given = [given for _, given, _ in parts]
         self._seconds = [seconds for _, _, seconds in parts]
         self._plain: Reals | None = None  # the rewards, if each pull gave only a number
@@ -61,20 +59,11 @@ class BufferedPulls:
         for arm, drawn in self.pairs():
             tally.add_pulls(agent, arm, drawn.rewards, failure_mode)
 
-    def records(self, agent: int, failure_mode: str) -> Iterator[Rewards]:
-        """A record per row of consecutive pulls."""
-        order = np.argsort(self._numbers, kind="stable")
-        numbers, arms, counts = self._numbers[order], self._arms[order], self._counts()[order]
-        drawn = self._drawn() if self._plain is None else []
-        breaks = np.flatnonzero(numbers[1:] != numbers[:-1] + counts[:-1]) + 1
-        for start, end in pairwise([0, *breaks.tolist(), len(order)]):
-            row = slice(start, end)
-            parts = order[row].tolist()
-            if self._plain is None:
-                joined = _joined([drawn[part] for part in parts])
-            else:
-                joined = Drawn(self._plain[parts], seconds=math.fsum(self._seconds[part] for part in parts))
-            yield Rewards.pack(agent, int(numbers[start]), arms[row], counts[row], joined, failure_mode)
+    def plain_calls(self) -> tuple[list[int], float]:
+        """The numbers of the pulls that gave only a reward, and how long their calls took together."""
+        calls = zip(self._given, self._numbers, self._seconds, strict=True)
+        plain = [(number, seconds) for given, number, seconds in calls if not isinstance(given, Drawn)]
+        return [number for number, _ in plain], math.fsum(seconds for _, seconds in plain)
 
     def _counts(self) -> Ints:
         """The pulls of each attempt."""
@@ -85,17 +74,3 @@ class BufferedPulls:
     def _drawn(self) -> list[Drawn]:
         given = zip(self._given, self._seconds, strict=True)
         return [part if isinstance(part, Drawn) else Drawn(np.array([part]), seconds=took) for part, took in given]
-
-
-def _joined(parts: Sequence[Drawn]) -> Drawn:
-    """Consecutive pulls together."""
-    costs = notes = None
-    if any(part.costs is not None for part in parts):
-        costs = np.concatenate(
-            [np.full(len(part.rewards), np.nan) if part.costs is None else part.costs for part in parts]
-        )
-    if any(part.notes for part in parts):
-        notes = tuple(note for part in parts for note in part.notes or (None,) * len(part.rewards))
-    rewards = np.concatenate([part.rewards for part in parts])
-    seconds, waited = (math.fsum(times) for times in zip(*((part.seconds, part.waited) for part in parts), strict=True))
-    return Drawn(rewards, costs, notes or (), seconds, waited)

@@ -43,7 +43,10 @@ class Totals(msgspec.Struct, frozen=True):
 
 
 class TotalsCounter:
-    """Adds up records of pulls and failed attempts, in any order."""
+    """Adds up records of pulls and failed attempts, in any order.
+
+    The seconds of calls are multiples of a tick (`whole_ticks`), so their sum does not depend on the order either.
+    """
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self._cost: float | None = None
@@ -72,9 +75,17 @@ class TotalsCounter:
         costs = record.unpack_costs()
         if costs is not None and not np.isnan(costs).all():
             self._cost = (self._cost or 0.0) + math.fsum(costs[~np.isnan(costs)].tolist())
+        self._complete(record.agent, range(record.first, record.first + record.pulls))
+
+    def add_plain(self, agent: int, numbers: Iterable[int], seconds: float) -> None:
+        """Add pulls that gave only a reward, and how long their calls took together."""
+        self._seconds += seconds
+        self._complete(agent, numbers)
+
+    def _complete(self, agent: int, numbers: Iterable[int]) -> None:
         if self._pending:  # the cost of a pull contains those of its failed attempts
-            for number in range(record.first, record.first + record.pulls):
-                self._pending.pop((record.agent, number), None)
+            for number in numbers:
+                self._pending.pop((agent, number), None)
 
     def pending(self) -> dict[tuple[int, int], float]:
         """What failed attempts were charged, by agent and number, of pulls that are not made yet."""

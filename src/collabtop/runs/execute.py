@@ -133,11 +133,8 @@ class Execution:
 
     def _run_leg(self, listener: OnEvent | None) -> Result:
         """Make a leg. Its result is the result of the run, unless another leg follows."""
-        self._current = current = self._begin_leg(listener)
-        try:
-            return current.run(self._stopped, self._publish)
-        finally:
-            current.recorder.close()
+        self._current = self._begin_leg(listener)
+        return self._current.run(self._stopped, self._publish)
 
     def _publish(self, result: Result) -> None:
         """Log and publish the answer as soon as it is known: nothing that fails later can undo it."""
@@ -170,8 +167,7 @@ class Execution:
         log = self._log
         assert log is not None
         if isinstance(log, MemoryLog):
-            self._leg.records.extend(log.records)
-            log.records.clear()
+            self._leg.records.extend(log.take())
         elif self._current is not None:  # it has added records to the file, which are not in memory
             self._leg = _read_again(log)
         log.append(extension, sync=True)

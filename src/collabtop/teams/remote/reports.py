@@ -7,7 +7,8 @@ import msgspec
 
 from collabtop.errors import ProtocolError
 from collabtop.events import Event, PullFailed, PullsMade
-from collabtop.runlog.format import AgentState, Record, Rewards, Sums
+from collabtop.runlog.format import AgentState, Record, Rewards, SingleReward, Sums
+from collabtop.runlog.gathering import gathered
 from collabtop.runlog.recorder import RewardRecorder
 
 Item = Rewards | Sums | PullsMade | PullFailed
@@ -28,7 +29,7 @@ class ReportBuffer:
     def __init__(self, options: ReportOptions) -> None:
         self._options = options
         self._lock = threading.Lock()
-        self._items: list[Item] = []
+        self._items: list[Item | SingleReward] = []
         self._drained = 0
 
     def recorder(self, failure_mode: str, records: Sequence[Rewards | Sums] = ()) -> RewardRecorder:
@@ -39,7 +40,7 @@ class ReportBuffer:
 
     def append(self, record: Record, *, sync: bool = False) -> None:
         """Collect a record."""
-        if self._options.rewards and isinstance(record, Rewards | Sums):
+        if self._options.rewards and isinstance(record, (Rewards, SingleReward, Sums)):
             with self._lock:
                 self._items.append(record)
 
@@ -60,7 +61,7 @@ class ReportBuffer:
         with self._lock:
             items, self._items = self._items, []
             self._drained += 1
-            return self._drained, items
+            return self._drained, list(gathered(items))
 
 
 class ReportSink:

@@ -92,7 +92,6 @@ class Journal:
             secrets.randbits(62),
             secrets.token_bytes(_SECRET_BYTES) if secret is None else secret,
         )
-        self._recorder: RewardRecorder | None = None
         self._log = None if folder is None else _open(Path(folder), run_id)
         records = [] if self._log is None else self._log.records
         try:
@@ -103,12 +102,12 @@ class Journal:
             self.life = header.life
             """Random id of this journal."""
             drawn = msgspec.structs.replace(setup, seed=mixed_seed(setup.seed, header.secret))
-            self._recorder = RewardRecorder(self._log, None, records, arms.failure_mode)
+            recorder = RewardRecorder(self._log, None, records, arms.failure_mode)
             scale = noise_of(setup, None, len(agents)) if guard is None else guard.noise
             self.agents = {
                 number: JournalledAgent(
                     Agent(
-                        *(number, arms, drawn, self._recorder, None if guard is None else guard.check_draw),
+                        *(number, arms, drawn, recorder, None if guard is None else guard.check_draw),
                         noise=None if scale is None else Noise(scale, setup.noise_margin, drawn.seed, number),
                         least_squares=least_squares(min_batch),
                     ),
@@ -133,8 +132,6 @@ class Journal:
 
     def close(self) -> None:
         """Close the file."""
-        if self._recorder is not None:
-            self._recorder.close()
         if self._log is not None:
             self._log.close()
 
