@@ -87,11 +87,11 @@ if TYPE_CHECKING:
     from collabtop.runs.identification import start as start
     from collabtop.runs.peeking import peek as peek
     from collabtop.runs.progress import Progress as Progress
+    from collabtop.runs.reported_rows import AskedPull as AskedPull
     from collabtop.runs.result import Result as Result
     from collabtop.runs.resumption import resume as resume
     from collabtop.runs.session import Session as Session
     from collabtop.runs.session import ask_tell as ask_tell
-    from collabtop.runs.told_rows import AskedPull as AskedPull
     from collabtop.studies.grid import Study as Study
     from collabtop.studies.table import StudyTable as StudyTable
     from collabtop.teams.local import LocalTeam as LocalTeam
@@ -115,7 +115,7 @@ _MODULE_OF = {
     "AgentsGoneError": "errors",
     "Algorithm": "algorithms.base",
     "Arms": "arms.base",
-    "AskedPull": "runs.told_rows",
+    "AskedPull": "runs.reported_rows",
     "BatchedSAR": "algorithms.batched_sar",
     "BernoulliArms": "arms.simulated",
     "BetaArms": "arms.simulated",

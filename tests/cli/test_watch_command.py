@@ -63,10 +63,13 @@ def token_file(tmp_path):
     return path
 
 
-def test_the_token_comes_from_a_file_and_is_shown_nowhere(tmp_path, token_file):
+@pytest.mark.parametrize("source", ["file", "environment"])
+def test_the_token_comes_from_a_file_or_the_environment_and_is_shown_nowhere(tmp_path, token_file, source):
     command = [sys.executable, "-m", "collabtop", "watch", str(tmp_path), "--port", "0", "--no-open"]
-    command += ["--token-file", str(token_file)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    command += ["--token-file", str(token_file)] if source == "file" else []
+    # A file that is named wins.
+    environment = {**os.environ, "COLLABTOP_TOKEN": "long-and-secret" if source == "environment" else "not-this-one"}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         line = process.stderr.readline()
         assert "long-and-secret" not in line
@@ -89,6 +92,20 @@ def test_no_command_takes_a_token_a_key_or_a_secret_itself_but_only_a_file_with_
     options = [pair for command in commands if command.callback for pair in get_type_hints(command.callback).items()]
     taken = {(name, kind) for name, kind in options if re.search("token|key|secret|password", name)}
     assert taken == {(name, Path | None) for name in ("token_file", "key", "secret")}
+
+
+def test_processes_that_the_page_starts_do_not_see_the_token_of_the_environment(monkeypatch, run, tmp_path):
+    monkeypatch.setenv("COLLABTOP_TOKEN", "long-and-secret")
+    seen = []
+    monkeypatch.setattr("collabtop.runs.page_launcher.open_browser", lambda _: seen.append(dict(os.environ)))
+    monkeypatch.setattr(Page, "serve", Page.close)
+    run("watch", tmp_path, "--port", "0")
+    assert "COLLABTOP_TOKEN" not in seen[0]
+
+
+def test_a_token_of_the_environment_that_is_short_is_refused(monkeypatch, refused, tmp_path):
+    monkeypatch.setenv("COLLABTOP_TOKEN", "abc")
+    assert refused("watch", tmp_path) == "the token in COLLABTOP_TOKEN has 3 characters, but at least 8 are needed"
 
 
 def test_the_browser_is_opened_without_the_token(monkeypatch, run, tmp_path):

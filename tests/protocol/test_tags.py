@@ -61,7 +61,7 @@ TAGS = {
     "collabtop.runlog.format.StudyRows": "StudyRows",
     "collabtop.runlog.format.Sums": "Sums",
     "collabtop.runlog.format.Timestamp": "Timestamp",
-    "collabtop.runlog.format.ToldRewards": "ToldRewards",
+    "collabtop.runlog.format.ReportedRewards": "ReportedRewards",
     # events
     "collabtop.events.Exchanged": "Exchanged",
     "collabtop.events.Listening": "Listening",

@@ -26,8 +26,8 @@ def watch(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A file with the token that visitors need, readable by you only; if one is required and there is no "
-            "file, it is drawn and printed.",
+            help="A file with the token that visitors need, readable by you only. Without it, the token is that of the "
+            "environment variable COLLABTOP_TOKEN; if there is none and one is required, it is drawn and printed.",
         ),
     ] = None,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the browser.")] = False,
@@ -36,9 +36,9 @@ def watch(
     from collabtop.runs.page_launcher import need_watch_extra, open_browser
 
     need_watch_extra()
-    from collabtop.watch.serve import Page, read_token, runs_in
+    from collabtop.watch.serve import Page, read_token, runs_in, token_of_environment
 
-    token = None if token_file is None else read_token(token_file)
+    token = token_of_environment() if token_file is None else read_token(token_file)
     page = Page(runs_in([source]), host=host, port=port, token=token)
     typer.echo(f"showing {source} at {page.url} (stop with Ctrl-C)", err=True)
     if not no_open:

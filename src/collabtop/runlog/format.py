@@ -4,23 +4,23 @@ A file is a line with the version of the format, then records: length, checksum 
 body (MessagePack). An algorithm is deterministic given its seed and the replies, and an agent's state follows from the
 messages it received and the rewards it drew, so these records are all that a resumed run needs:
 
-=============  ============================================================================
-Header         the run: arms, m, agents, horizon, algorithm with options, seed
-Rewards        pulls of one agent, one reward each (NaN: the pull failed for good), with costs and notes
-SingleReward   a pull that gave a reward, without cost and note
-ToldRewards    pulls made outside the program, as one call reported them: all of them, or none
-FailedAttempt  an attempt at a pull that failed, and what it was charged
-Sums           pulls of one agent as one sum per arm, and the state of its generator afterwards
-Exchange       requests and replies, as they crossed
-Finished       the answer
-Extended       a longer horizon: the records after it are of a run that uses the rewards before it
-RemoteRun      the id of a run whose agents are at remote sites, and the names of the sites
-JournalHeader  in a site's own journal: the run, its set-up, and the site's arms
-StudyHeader    in a study's journal: the study
-StudyRows      in a study's journal: finished runs
-Timestamp      the time of day, for display, and how much of the log was on disk by then
-AgentStatus    agents that became unreachable, came back or are lost for good
-=============  ============================================================================
+===============  ============================================================================
+Header           the run: arms, m, agents, horizon, algorithm with options, seed
+Rewards          pulls of one agent, one reward each (NaN: the pull failed for good), with costs and notes
+SingleReward     a pull that gave a reward, without cost and note
+ReportedRewards  pulls made outside the program, as one call reported them: all of them, or none
+FailedAttempt    an attempt at a pull that failed, and what it was charged
+Sums             pulls of one agent as one sum per arm, and the state of its generator afterwards
+Exchange         requests and replies, as they crossed
+Finished         the answer
+Extended         a longer horizon: the records after it are of a run that uses the rewards before it
+RemoteRun        the id of a run whose agents are at remote sites, and the names of the sites
+JournalHeader    in a site's own journal: the run, its set-up, and the site's arms
+StudyHeader      in a study's journal: the study
+StudyRows        in a study's journal: finished runs
+Timestamp        the time of day, for display, and how much of the log was on disk by then
+AgentStatus      agents that became unreachable, came back or are lost for good
+===============  ============================================================================
 """
 
 import math
@@ -275,7 +275,7 @@ class SingleReward(
         return 1
 
 
-class ToldRewards(msgspec.Struct, frozen=True, tag="ToldRewards"):
+class ReportedRewards(msgspec.Struct, frozen=True, tag="ReportedRewards"):
     """Rewards that one call reported, of any agents. As one record they are written as a whole or not at all.
 
     Readers of a log get the batches in its place.
@@ -457,7 +457,7 @@ Record = (
     Header
     | Rewards
     | SingleReward
-    | ToldRewards
+    | ReportedRewards
     | FailedAttempt
     | Sums
     | Exchange

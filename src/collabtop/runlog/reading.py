@@ -24,11 +24,11 @@ from collabtop.runlog.format import (
     Header,
     JournalHeader,
     Record,
+    ReportedRewards,
     Rewards,
     SingleReward,
     Sums,
     Timestamp,
-    ToldRewards,
     decode_body,
     frame_body,
     frame_end,
@@ -110,7 +110,7 @@ def _examine_from(data: bytes, start: int, base: int, path: str | PathLike[str])
             raise FileError(
                 f"checkpoint {str(path)!r}: a record cannot be read ({error})", argument="checkpoint"
             ) from None
-        records.extend(record.batches if isinstance(record, ToldRewards) else [record])
+        records.extend(record.batches if isinstance(record, ReportedRewards) else [record])
         start = end
     records = list(gathered(records))
     if start == len(data):
@@ -128,7 +128,7 @@ def _examine_tail(data: bytes, start: int, base: int, before: Sequence[Record]) 
     count = pulls = 0
     for position, record in _complete_records(data, start + 1):
         count += 1
-        pulls += record.pulls if isinstance(record, Rewards | SingleReward | ToldRewards | Sums) else 0
+        pulls += record.pulls if isinstance(record, Rewards | SingleReward | ReportedRewards | Sums) else 0
         synced = max(synced, _synced(record, base + position))
     torn = not count or 0 < synced <= base + start
     return Tail(base + start, len(data) - start, torn, count, pulls)

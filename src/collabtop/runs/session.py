@@ -10,22 +10,22 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.arms.calls import PullAttempt
 from collabtop.arms.dataset import examples_by_agent
 from collabtop.arms.draws import RewardsMissing
+from collabtop.arms.reported import ReportedArms
 from collabtop.arms.tables import as_candidates, as_examples
-from collabtop.arms.told import ToldArms
 from collabtop.arms.unit import Bounds, Direction, Unit
 from collabtop.errors import FileError, InputError
 from collabtop.protocol.messages import Reply, Request
 from collabtop.runlog.file import RunLog
-from collabtop.runlog.format import Header, ToldRewards
+from collabtop.runlog.format import Header, ReportedRewards
 from collabtop.runlog.log_repair import pulls_in
 from collabtop.runs.budget import Cost
 from collabtop.runs.checkpoint import make_header, open_checkpoint, read_header, same_value, seed_in
 from collabtop.runs.execute import Execution
 from collabtop.runs.peeking import peek
+from collabtop.runs.reported_rows import AskedPull, OpenPulls, checked_batches
 from collabtop.runs.result import Result
 from collabtop.runs.resumption import logged_candidates, logged_spec
 from collabtop.runs.spec import make_spec
-from collabtop.runs.told_rows import AskedPull, OpenPulls, checked_batches
 from collabtop.teams.local import LocalTeam
 from collabtop.validation import whole_number
 
@@ -106,7 +106,7 @@ def ask_tell(
     count, agents = _examples(examples, agents, by_agent=by_agent)
     owners = agents if by_agent else None
     unit = Unit(direction, bounds)
-    arms = ToldArms(candidates, examples=count, paired=paired, agents=owners, weights=weights, unit=unit)
+    arms = ReportedArms(candidates, examples=count, paired=paired, agents=owners, weights=weights, unit=unit)
     spec = make_spec(
         arms,
         m,
@@ -173,11 +173,11 @@ class Session:
         header = read_header(log)
         arms = _arms(header, log, candidates)
         self._spec = logged_spec(header, log, None, None, arms, None, algorithm, _WaitingTeam(), None, None)
-        assert isinstance(self._spec.arms, ToldArms)
+        assert isinstance(self._spec.arms, ReportedArms)
         self._arms = self._spec.arms  # perhaps a copy
         self._lock = threading.Lock()
         self._open = OpenPulls()
-        self._told = -1
+        self._reported = -1
         """The pulls in the log when the open ones were determined, or -1: they have to be determined again."""
         self._result: Result | None = None
 
@@ -217,9 +217,9 @@ class Session:
             if not batches:
                 return
             log.note_time()
-            told = ToldRewards(batches)
-            log.append(told, sync=True)
-            self._told = self._told + told.pulls if self._open.remove(batches) else -1
+            reported = ReportedRewards(batches)
+            log.append(reported, sync=True)
+            self._reported = self._reported + reported.pulls if self._open.remove(batches) else -1
 
     def best(self) -> Result:
         """The answer so far, as `peek` gives it."""
@@ -244,10 +244,10 @@ class Session:
         """The log, open for writing, when the pulls that are open have been determined from all of it."""
         log = RunLog(self._path, advice="try again", wait=_SECONDS_FOR_LOCK)
         try:
-            told = pulls_in(log.records)
-            if told != self._told:
+            reported = pulls_in(log.records)
+            if reported != self._reported:
                 self._run(log)
-                self._told = told
+                self._reported = reported
         except BaseException:
             log.close()
             raise
@@ -275,9 +275,9 @@ class Session:
         )
 
 
-def _arms(header: Header, path: str | PathLike[str], candidates: Any) -> ToldArms:
+def _arms(header: Header, path: str | PathLike[str], candidates: Any) -> ReportedArms:
     """The arms of a session."""
-    if header.arms_class != ToldArms.__name__:
+    if header.arms_class != ReportedArms.__name__:
         raise FileError(
             f"log {str(path)!r} belongs to a run on {header.arms_class}, but a session of ask_tell is needed",
             argument="log",
@@ -287,7 +287,7 @@ def _arms(header: Header, path: str | PathLike[str], candidates: Any) -> ToldArm
     candidates = as_candidates(candidates)
     same_value("the number of candidates", len(candidates), header.n, path)
     agents = None if header.iid else header.agents
-    return ToldArms(
+    return ReportedArms(
         candidates,
         examples=None if header.pull_limit is None else header.pull_limit // (agents or 1),
         paired=header.paired,

@@ -29,6 +29,7 @@ MAX_CONNECTIONS = 128
 """The most connections at a time; requests on further ones are refused."""
 LEAST_TOKEN, LARGEST_TOKEN = 8, 1_024
 """The fewest and the most characters of a token."""
+TOKEN_VARIABLE = "COLLABTOP_TOKEN"
 
 
 class Page:
@@ -147,10 +148,18 @@ def read_token(path: str | PathLike[str]) -> str:
     return token
 
 
-def _check_token(token: str) -> None:
+def token_of_environment() -> str | None:
+    """The token in the environment, which processes started from now on do not see; None if there is none."""
+    token = os.environ.pop(TOKEN_VARIABLE, None)
+    if token is not None:
+        _check_token(token, f"the token in {TOKEN_VARIABLE}", argument=None)
+    return token
+
+
+def _check_token(token: str, name: str = "the token", *, argument: str | None = "token_file") -> None:
     if not LEAST_TOKEN <= len(token) <= LARGEST_TOKEN:
         needed = f"at least {LEAST_TOKEN}" if len(token) < LEAST_TOKEN else f"at most {LARGEST_TOKEN:,}"
-        raise InputError(f"the token has {len(token)} characters, but {needed} are needed", argument="token_file")
+        raise InputError(f"{name} has {len(token)} characters, but {needed} are needed", argument=argument)
 
 
 def runs_in(sources: Sequence[str | PathLike[str]]) -> Runs:

@@ -9,8 +9,8 @@ import numpy as np
 
 from collabtop.arms.base import Drawn, Ints
 from collabtop.arms.calls import PullAttempt, first_reward_fault
+from collabtop.arms.reported import ReportedArms
 from collabtop.arms.reward import Reward
-from collabtop.arms.told import ToldArms
 from collabtop.arms.unit import Unit
 from collabtop.errors import InputError
 from collabtop.runlog.format import Record, Rewards
@@ -94,7 +94,7 @@ def checked_batches(
     rewards: Sequence[Any],
     names: Sequence[str],
     waiting: OpenPulls,
-    arms: ToldArms,
+    arms: ReportedArms,
     records: Sequence[Record],
 ) -> list[Rewards]:
     """Records of the rewards of these pulls; `names` is what errors call each entry, `records` is the log so far."""
@@ -108,7 +108,7 @@ def checked_batches(
     names = names or [f"pulls[{entry}]" for entry in range(len(pulls))]
     positions, labels = waiting.positions, arms.labels or ()  # candidates always have labels
     arm_at: list[int] = waiting.arms.tolist()
-    told: dict[int, int] = {}  # the entry of each pull, by its position among those that wait
+    entry_at: dict[int, int] = {}  # the entry of each pull, by its position among those that wait
     values: list[Any] = []
     for entry, (pull, value) in enumerate(zip(pulls, rewards, strict=True)):
         if not isinstance(pull, AskedPull):
@@ -118,14 +118,14 @@ def checked_batches(
         agent, label = pull.agent, pull.label
         for number in range(pull.number, pull.number + pull.times):
             at = positions.get((agent, number), -1)
-            if at < 0 or at in told or labels[arm_at[at]] != label:
-                earlier = names[told[at]] if at in told else None
+            if at < 0 or at in entry_at or labels[arm_at[at]] != label:
+                earlier = names[entry_at[at]] if at in entry_at else None
                 fault = _fault(pull, number, None if at < 0 else labels[arm_at[at]], earlier, arms, records)
                 raise InputError(f"{names[entry]}: {fault}", argument="pulls")
-            told[at] = entry
-    places = np.fromiter(told, np.int64, len(told))
+            entry_at[at] = entry
+    places = np.fromiter(entry_at, np.int64, len(entry_at))
     order = np.lexsort((waiting.numbers[places], waiting.agents[places]))
-    entries, names_of = list(told.values()), names
+    entries, names_of = list(entry_at.values()), names
     drawn = _drawn([values[at] for at in order.tolist()], arms.unit, lambda at: names_of[entries[order[at]]])
     return list(_batches(waiting, places[order], drawn))
 
@@ -151,7 +151,7 @@ def _fault(
     number: int,
     label: str | None,
     earlier: str | None,
-    arms: ToldArms,
+    arms: ReportedArms,
     records: Sequence[Record],
 ) -> str:
     """Why a pull cannot be taken; `label` is its candidate if it waits for a reward."""

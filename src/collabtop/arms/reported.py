@@ -13,7 +13,7 @@ from collabtop.arms.unit import Unit
 from collabtop.errors import ProtocolError
 
 
-class ToldArms(CalledArms):
+class ReportedArms(CalledArms):
     """Candidates without a function: rewards come from the recorder, and pulls without one are collected.
 
     Args:
