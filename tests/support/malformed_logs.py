@@ -48,9 +48,10 @@ NASTY = [
 """Values of wrong types, signs and sizes."""
 
 
-def score(candidate: Any, rng: Any) -> float:
-    """A reward."""
-    return float(rng.random() < 0.5)
+def score(candidate: Any, rng: Any) -> float | ct.Reward:
+    """A reward, with a note for one of the candidates: logs have different records for both."""
+    reward = float(rng.random() < 0.5)
+    return ct.Reward(reward, note="a note") if candidate == "a" else reward
 
 
 def real_log(path: Path) -> Path:
@@ -119,6 +120,9 @@ def hostile(records: list[Plain], sums: list[Plain]) -> Iterator[tuple[str, list
     yield "reward", changed(records, "Rewards", rewards=b"\xff" * 7 + b"\x7f" + rewards_of(records)["rewards"][8:])
     yield "first", changed(records, "Rewards", first=2**53)
     yield "gap", changed(records, "Rewards", first=3)
+    single = [("a", 2), ("a", -1), ("n", 2**53), ("n", -1), ("i", 3), ("i", -1), ("i", 2**31), ("r", 2.0), ("s", -1.0)]
+    for name, value in [*single, ("r", float("nan")), ("r", float("inf")), ("s", float("inf"))]:
+        yield f"single reward, {name}={value}", changed(records, "Reward", **{name: value})
     yield "times", changed(sums, "Sums", times=big * 3)
     yield "negative times", changed(sums, "Sums", times=b"\xff" * 12)
     yield "state", changed(sums, "Sums", state=b"")
