@@ -15,7 +15,7 @@ from collabtop.errors import ProtocolError
 from collabtop.protocol.agent import Agent
 from collabtop.protocol.batches import ArmTotals
 from collabtop.protocol.crew import Crew
-from collabtop.protocol.messages import Pull, PullOpen, Request, SendSquares
+from collabtop.protocol.messages import Prune, Pull, PullOpen, Request, SendSquares
 from collabtop.protocol.setup import Setup
 
 N, AGENTS = 40, 6
@@ -63,6 +63,10 @@ def requests_for(parts, number):
 
 def sent(replies):
     return [mean for reply in replies for mean in reply.answer.means.tolist()]
+
+
+def handed_over(replies):
+    return [(reply.pulls, reply.answer.arms.tolist(), reply.answer.means.tolist()) for reply in replies]
 
 
 @st.composite
@@ -134,6 +138,29 @@ def test_open_arms_are_the_same_for_agents_that_are_asked_together_or_not(rounds
     expected = ArmTotals(N, [batch for agent in alone for batch in agent.batches])
     assert totals.pulls.tolist() == expected.pulls.tolist()
     assert totals.sums.tolist() == expected.sums.tolist()
+
+
+@given(
+    agents=st.integers(1, N + 5),
+    sizes=st.lists(st.integers(1, N), min_size=1, max_size=4).map(lambda sizes: sorted(sizes, reverse=True)),
+    pulls=st.lists(st.integers(1, 9), min_size=4, max_size=4).map(sorted),
+    absent=st.booleans(),
+    mirrored=st.booleans(),
+)
+def test_hands_are_pruned_alike_by_agents_that_are_asked_together_or_not(agents, sizes, pulls, absent, mirrored):
+    setup = Setup(ct.Problem(n=N, m=1, agents=agents, horizon=10_000), seed=3, mirrored=mirrored)
+    crew = Crew(ARMS, setup, Recorder())
+    alone = [Agent(number, ARMS, setup) for number in range(agents)]
+    question = Prune(7, np.array(sizes), np.array(pulls[: len(sizes)]))
+    requests = [Request(agent, 1, (question,)) for agent in range(agents - (absent and agents > 1))]
+    for asked in (requests, requests):  # the second time, it is repeated
+        assert handed_over(crew.answer(asked)) == handed_over(
+            [alone[request.agent].answer(request) for request in asked]
+        )
+    totals = ArmTotals(N, crew.batches)
+    expected_totals = ArmTotals(N, [batch for agent in alone for batch in agent.batches])
+    assert totals.pulls.tolist() == expected_totals.pulls.tolist()
+    assert totals.sums.tolist() == expected_totals.sums.tolist()
 
 
 def test_a_repeated_request_gets_the_same_reply_without_new_pulls():

@@ -106,3 +106,28 @@ class EqualDivision(Division):
         """The sum over the parts of each arm's values."""
         sums: NDArray[np.float64] = np.add.reduce(values.reshape(-1, self.arms)) if self._batches > 1 else values
         return sums
+
+
+class HandDivision(Division):
+    """A division in which each arm is pulled by one agent, and all are pulled equally often.
+
+    >>> division = HandDivision(sizes=[2, 1], times=5)
+    >>> division.pulls, division.owners
+    ([10, 5], [0, 0, 1])
+    """
+
+    def __init__(self, sizes: Sequence[int], times: int) -> None:
+        self.sizes, self.times = sizes, np.array([times])
+        self.pulls, self.times_by_arm = [size * times for size in sizes], self.times
+
+    def parts_of(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        """The values of each part, or a single one that all parts have."""
+        return [values] * len(self.sizes) if len(values) == 1 else super().parts_of(values)
+
+    def arms_of(self, arms: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which of these arms each position is: they are in the same order."""
+        return arms
+
+    def add_up(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """The values of each arm, of which each has one."""
+        return values

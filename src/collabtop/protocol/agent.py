@@ -341,7 +341,7 @@ class Agent:
         # The hand comes from a shuffle in random order, and of equal arms the first stay: ties are broken at random.
         hand = shuffling.hand(message.seed, self._problem.n, self._problem.agents, self.number)
         hand, sums = prune(hand, message.sizes.tolist(), message.pulls.tolist(), self._draw)
-        return msg.Hand(hand, sums / message.pulls[-1], _NO_ARMS, _NO_REALS)
+        return hand_of(hand, sums, message)
 
     def _hand_over(self, message: msg.HandOver) -> msg.Hand:
         accepted = [arms for arms, _ in self._accepted]
@@ -352,6 +352,11 @@ class Agent:
             np.concatenate(accepted) if accepted else _NO_ARMS,
             np.concatenate(accepted_means) if accepted_means else _NO_REALS,
         )
+
+
+def hand_of(arms: Ints, sums: Reals, question: msg.Prune) -> msg.Hand:
+    """What an agent hands over after pruning."""
+    return msg.Hand(arms, sums / question.pulls[-1], _NO_ARMS, _NO_REALS)
 
 
 PRIVATE_MESSAGES = (msg.Pull, msg.Prune)

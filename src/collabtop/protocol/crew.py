@@ -1,17 +1,18 @@
-"""Agents of one process, which answer one after the other, or make simulated pulls together."""
+"""Agents of one process, which answer one after the other, or together where pulls are simulated."""
 
 from collections.abc import Callable, Sequence
-from itertools import repeat
 from operator import attrgetter
 
 from collabtop.arms import Arms
 from collabtop.arms.base import Recorder
-from collabtop.arms.division import Division, EqualDivision
+from collabtop.arms.division import Division, EqualDivision, HandDivision
 from collabtop.problem import opposite
-from collabtop.protocol.agent import Agent
+from collabtop.protocol import shuffling
+from collabtop.protocol.agent import Agent, hand_of
 from collabtop.protocol.batches import Batches
-from collabtop.protocol.messages import Ints, Means, Pull, PullOpen, Reals, Reply, Request
+from collabtop.protocol.messages import Ints, Means, Message, Prune, Pull, PullOpen, Reals, Reply, Request
 from collabtop.protocol.open_arms import OpenArms, halves
+from collabtop.protocol.pruning import prune_all
 from collabtop.protocol.setup import Setup
 
 _FEW_ARMS = 1 << 14
@@ -50,24 +51,37 @@ class Crew:
         self._problem, self._mirrored, self._recorder = setup.problem, setup.mirrored, recorder
         plain = not (setup.problem.numbered or setup.prices or setup.privacy)
         self._pull = arms.pull_together if plain else None
-        few = setup.problem.n * setup.problem.agents <= _FEW_ARMS
-        self._open = OpenArms(setup.problem.n, setup.problem.agents) if few and self._pull else None
+        n, count = setup.problem.n, setup.problem.agents
+        self._open = OpenArms(n, count) if n * count <= _FEW_ARMS and self._pull else None
+        self._prunes_together = count <= n <= _FEW_ARMS
 
     def answer(self, requests: Sequence[Request]) -> list[Reply]:
         """Let each agent answer its request."""
-        if self._open is not None and any(map(_asks_open, requests)):
-            if self._all_are_asked_alike(requests) and self._can_pull_together:
-                return self._pull_open_together(self._open, requests)
-            for agent, open_arms in zip(self.members, self._open.by_agent(), strict=True):  # as far as they are
-                agent.open_arms = open_arms
+        question, open_arms = self._common_question(requests), self._open
+        if isinstance(question, PullOpen) and open_arms is not None:
+            return self._answer_together(requests, lambda: self._pull_open(open_arms, question))
+        if isinstance(question, Prune) and self._prunes_together:
+            return self._answer_together(requests, lambda: self._prune(question))
+        if open_arms is not None and any(map(_asks_open, requests)):
+            for agent, alone in zip(self.members, open_arms.by_agent(), strict=True):  # as far as they are
+                agent.open_arms = alone
             self._open = None
         return [self.members[request.agent].answer(request) for request in requests]
 
-    def _all_are_asked_alike(self, requests: Sequence[Request]) -> bool:
-        """Whether all agents get the same new request, of one message."""
+    def _common_question(self, requests: Sequence[Request]) -> Message | None:
+        """The one message that all agents get, if they can answer it together; else None."""
         first = requests[0].messages
-        alike = len(first) == 1 and all(request.messages[-1] is first[0] for request in requests)
-        return alike and len(requests) == len(self.members) and all(map(Agent.is_new, self.members, requests))
+        if type(first[0]) not in (PullOpen, Prune) or not self._can_pull_together:
+            return None
+        alike = all(len(request.messages) == 1 and request.messages[0] is first[0] for request in requests)
+        everyone = len(requests) == len(self.members) and all(map(Agent.is_new, self.members, requests))
+        return first[0] if alike and everyone else None
+
+    def _answer_together(self, requests: Sequence[Request], handle: Callable[[], Sequence[Message]]) -> list[Reply]:
+        before = [agent.draws.pulls_made for agent in self.members]
+        answers = handle()
+        pulls = [agent.draws.pulls_made - made for agent, made in zip(self.members, before, strict=True)]
+        return list(map(Agent.reply, self.members, requests, pulls, answers))
 
     @property
     def _can_pull_together(self) -> bool:
@@ -84,18 +98,28 @@ class Crew:
         self.batches.append((arms, division.times_by_arm, division.add_up(sums), None))
         return Means(sums / division.times)
 
-    def _pull_open_together(self, open_arms: OpenArms, requests: Sequence[Request]) -> list[Reply]:
-        question: PullOpen = requests[0].messages[0]  # type: ignore[assignment]  # all get the same one
+    def _pull_open(self, open_arms: OpenArms, question: PullOpen) -> Sequence[Message]:
         open_arms.keep(question.survived)
         arms, times, agents = open_arms.arms, halves(question.times), len(self.members)
         open_arms.pulls += question.times * agents
         division, rngs = EqualDivision(len(arms), agents, times), [agent.rng for agent in self.members]
         drawn = self._sums(division.arms_of(arms), division)
         parts = drawn.reshape(agents, len(times), len(arms)).swapaxes(0, 1)
-        answers = open_arms.answers(list(parts), times, question.coarseness, rngs)
         self.batches.append((arms, division.times_by_arm, division.add_up(drawn), None))
-        pulls = repeat(len(arms) * question.times)
-        return list(map(Agent.reply, self.members, requests, pulls, answers))
+        return open_arms.answers(list(parts), times, question.coarseness, rngs)
+
+    def _prune(self, question: Prune) -> Sequence[Message]:
+        n, agents = self._problem.n, len(self.members)
+        hands = [shuffling.hand(question.seed, n, agents, agent) for agent in range(agents)]
+        pruned = prune_all(hands, question.sizes.tolist(), question.pulls.tolist(), self._pull_hands)
+        return [hand_of(arms, sums, question) for arms, sums in pruned]
+
+    def _pull_hands(self, arms: Ints, times: int, before: int, held: Sequence[int]) -> Reals:
+        """Let each agent pull the arms of its hand, of which there are so many; returns one sum per arm."""
+        division = HandDivision(held, times)
+        sums = self._sums(arms, division)
+        self.batches.append((arms, division.times, sums, None))
+        return sums
 
     def _sums(self, arms: Ints, division: Division) -> Reals:
         """Let the agents draw their parts of a division; returns one sum per position."""

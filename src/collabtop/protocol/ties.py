@@ -66,6 +66,23 @@ def smallest(values: Reals, count: int) -> Flags:
     return first_up_to(values, ordered[count - 1], count)
 
 
+def smallest_in_rows(rows: Reals, count: int) -> Flags:
+    """Mark exactly `count` smallest values of each row, 0 <= count <= its length; of equal ones, the first.
+
+    >>> smallest_in_rows(np.array([[3.0, 1.0, 2.0], [1.0, 1.0, 1.0]]), 2)
+    array([[False,  True,  True],
+           [ True,  True, False]])
+    """
+    if count == 0:
+        return np.zeros(rows.shape, np.bool_)
+    last = np.partition(rows, count - 1)[:, count - 1 : count]
+    chosen: Flags = rows <= last
+    if np.count_nonzero(chosen) > count * len(rows):
+        for row in np.flatnonzero(np.count_nonzero(chosen, axis=1) > count).tolist():
+            chosen[row] = first_up_to(rows[row], last[row, 0], count)
+    return chosen
+
+
 def first_up_to(values: Reals, last: float, count: int) -> Flags:
     """Mark the first `count` of the values that are at most `last`, the one of rank `count`."""
     chosen: Flags = values <= last
