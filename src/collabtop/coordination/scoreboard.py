@@ -306,8 +306,7 @@ class Scoreboard:
     def columns(self, *, mirrored: bool = False) -> Columns:
         """What is known about each arm so far; `mirrored` reverses a search for the worst arms."""
         verdicts, means = self._verdicts.copy(), self._sums.copy()
-        known = self._pulls > 0
-        means[known] /= self._pulls[known]
+        np.divide(means, self._pulls, out=means, where=self._pulls > 0)
         means[self._pulls == 0] = np.nan
         squares = self._largest_squares(self._sums, self._pulls) if self._squares is None else self._squares.copy()
         finite = None if self._finite is None else self._finite.evidence

@@ -332,8 +332,9 @@ class Agent:
         accepted = self._order[message.keep :][self._is_top[message.keep :]]
         if len(accepted):
             self._accepted.append((self._hand[accepted], self._means[accepted]))
-        kept = np.zeros(len(self._hand), np.bool_)
-        kept[self._order[: message.keep]] = True
+        stays = np.zeros(len(self._hand), np.bool_)
+        stays[self._order[: message.keep]] = True
+        kept = stays.nonzero()[0]  # NumPy finds many arms faster by their indices than by flags
         self._hand, self._sums, self._means = self._hand[kept], self._sums[kept], self._means[kept]
         return msg.Accepted(len(accepted))
 

@@ -51,7 +51,8 @@ class Batches:
 
     def __init__(self, n: int) -> None:
         self._n, self._lock = n, Lock()  # agents in different threads may share it
-        self._most_recent_arms = max(_FEW_ARMS, 2 * n)
+        # Rounds that halve the arms pull 2 n of them in total, and some of these in two batches.
+        self._most_recent_arms = max(_FEW_ARMS, 2 * n + n // 16)
         self._recent: list[Batch] = []
         self._recent_arms = 0
         self._totals: ArmTotals | None = None

@@ -38,7 +38,7 @@ def prune_all(
             sums += pull(arms, total - before, before, rows.lengths)
         before = total
         if size < rows.width:
-            best = rows.flat(smallest_in_rows(rows.of(-sums, np.inf), size))
+            best = rows.flat(smallest_in_rows(rows.of(-sums, np.inf), size)).nonzero()[0]
             arms, sums = arms[best], sums[best]
             rows = Rows([min(size, held) for held in rows.lengths])
     ends = np.cumsum(rows.lengths)[:-1]
