@@ -56,9 +56,9 @@ class Point(msgspec.Struct, frozen=True):
         """The seed of run number `run`: it depends on the point and the run, not on the rest of the study."""
         return self._seed(str(run))
 
-    def batch_seed(self, batch: int) -> int:
-        """The seed of batch number `batch`."""
-        return self._seed(f"batch {batch}")
+    def batch_seed(self, start: int) -> int:
+        """The seed of the batch that starts with this run."""
+        return self._seed(f"batch from {start}")
 
     def _seed(self, what: str) -> int:
         digest = hashlib.blake2b(f"{self.key}|{what}".encode(), digest_size=8).digest()
@@ -78,7 +78,7 @@ class Study:
         seed: one seed for the whole study.
         engine: how runs are made. `"messages"` makes each run message by message. `"batched"` simulates only the
             answers, many runs at once and 10 to 40 times faster: rows have no words, bits, trips and times. `"auto"`
-            makes runs message by message until the means of these are known to 2%, and the others in batches;
+            makes runs message by message until the means of these are known to 4%, and the others in batches;
             algorithms without `simulate`, and arms that are not Bernoulli, have all their runs made message by
             message. The distribution of answers is the same.
 

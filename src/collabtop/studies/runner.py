@@ -23,7 +23,15 @@ from collabtop.errors import CheckpointError, FileError, InputError, StudyError,
 from collabtop.runlog.file import RunLog, open_log
 from collabtop.runlog.format import Record, StudyHeader, StudyRows
 from collabtop.runs.result import Result
-from collabtop.studies.chunks import Chunk, ChunkRunner, FinishedChunks, chunk_size, identify_at, run_chunk
+from collabtop.studies.chunks import (
+    Chunk,
+    ChunkRunner,
+    FinishedChunks,
+    chunk_runs,
+    identify_at,
+    observe_chunk,
+    run_chunk,
+)
 from collabtop.studies.grid import Study
 from collabtop.studies.on_ray import on_ray
 from collabtop.studies.table import Row, StudyTable, points_csv, write_whole
@@ -171,9 +179,9 @@ def _journal(path: Path, mark: str) -> RunLog:
 def _missing(study: Study, done: dict[tuple[int, int], Row]) -> list[Chunk]:
     chunks = []
     for number, point in enumerate(study.points):
-        runs = [run for run in range(point.runs) if (number, run) not in done]
-        size = chunk_size(point, study.arms[point.arms].n)
-        chunks += [Chunk(number, tuple(runs[i : i + size])) for i in range(0, len(runs), size)]
+        for runs in chunk_runs(point, study.arms[point.arms]):
+            if any((number, run) not in done for run in runs):
+                chunks.append(Chunk(number, tuple(runs)))
     return chunks
 
 
@@ -235,20 +243,21 @@ def run_again(study: Study, row: Row) -> Result:
     return identify_at(study, point, row.seed)
 
 
-def repeat_runs(study: Study, rows: Sequence[Row], of: Callable[[Result], _T], *, jobs: int | None = None) -> list[_T]:
-    """`of` the result of each row, whose run is made again, in as many processes as a study has."""
-    jobs = min(process_count(jobs), max(1, len(rows)))
+def observe_runs(study: Study, of: Callable[[Result], _T], *, jobs: int | None = None) -> list[tuple[Row, _T]]:
+    """Make all runs of a study message by message: the row of each, and `of` its result, for what rows do not hold."""
+    chunks = _missing(study, {})[::-1]  # the last points have the largest runs: begin with these
+    jobs = min(process_count(jobs), max(1, len(chunks)))
     if jobs == 1:
-        return [of(run_again(study, row)) for row in rows]
+        return [observed for chunk in chunks for observed in observe_chunk(study, chunk, of)]
     pool = ProcessPoolExecutor(jobs, mp_context=process_context(), initializer=_begin_worker, initargs=(study,))
     try:
-        return list(pool.map(partial(_repeat, of), rows, chunksize=max(1, len(rows) // (8 * jobs))))
+        return [observed for chunk in pool.map(partial(_observe, of), chunks) for observed in chunk]
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _repeat(of: Callable[[Result], _T], row: Row) -> _T:
-    return of(run_again(_study, row))
+def _observe(of: Callable[[Result], _T], chunk: Chunk) -> list[tuple[Row, _T]]:
+    return observe_chunk(_study, chunk, of)
 
 
 def _bar(shown: bool) -> Progress:

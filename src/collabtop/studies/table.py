@@ -102,6 +102,11 @@ class PointSummary(msgspec.Struct, frozen=True):
     time_sd: float
 
     @property
+    def setting(self) -> Setting:
+        """What its runs have in common."""
+        return Setting(self.arms, self.algorithm, self.options, self.m, self.agents, self.horizon)
+
+    @property
     def schedule(self) -> str | None:
         """The algorithm's schedule, where it has one."""
         return _schedule(self.options)

@@ -8,8 +8,8 @@ import numpy as np
 
 from collabtop.protocol.messages import Ints, Reals
 
-_ENTRIES_PER_DRAW = 8
-"""A table is made if it has at most so many entries per draw. That pays, as it is used for several batches."""
+_ENTRIES_PER_DRAW = 2
+"""A table is made if it has at most so many entries per draw. That pays even if it is used for one batch only."""
 _MOST_ENTRIES = 150_000
 """A larger table would not stay in the processor's cache."""
 _DEVIATIONS = 7.2
