@@ -49,6 +49,7 @@ _RC: Any = {
     "font.family": "DejaVu Sans",  # ships with Matplotlib, so figures are the same everywhere
     "font.size": 8.5,
     "axes.titlesize": 9,
+    "axes.titley": 1.0,  # Matplotlib need not look for a place
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -67,7 +68,12 @@ BARS = (
     "panels, lines are shifted slightly sideways so that their bars do not hide each other."
 )
 """What the error bars show, and where they differ from the paper's."""
-_WIDTH, _ROW, _LEGEND = 7.2, 2.6, 0.75  # inches; the width is that of the text on a printed page
+# Sizes are in inches.
+_WIDTH, _ROW = 7.2, 2.6  # the width is that of the text on a printed page
+_LEGEND_ROW, _LEGEND_MARGIN = 0.165, 0.1
+_LEFT, _BETWEEN, _RIGHT = 0.92, 1.0, 0.15  # beside panels: numbers, and the label of the axis
+_ABOVE, _BELOW = 0.28, 0.45  # a panel's title, and the numbers and label below
+_CHARACTER, _FROM_NUMBERS, _X_LABEL = 0.068, 0.13, 0.25  # width, and from an axis to its label
 _SHIFT = 0.012  # relative distance between neighbouring lines in the error panels
 
 
@@ -88,15 +94,45 @@ def paper_figure(plan: FigurePlan, evidence: Evidence) -> Figure:
     """Draw one figure of the paper from the points; `BARS` explains its error bars."""
     with figure_style():
         rows = (len(plan.panels) + 1) // 2
-        figure = Figure(figsize=(_WIDTH, _ROW * rows + _LEGEND), layout="constrained")
+        lines = evidence.lines(plan.arms)
+        columns = 2 if len(lines) == 4 else 3
+        figure = Figure(figsize=(_WIDTH, _ROW * rows + legend_height(len(lines), columns)))
         FigureCanvasAgg(figure)
         grid = figure.subplots(rows, 2, squeeze=False)
-        lines = evidence.lines(plan.arms)
         for axes, panel in zip(grid.flat, plan.panels, strict=True):
             _draw(axes, panel, lines, evidence)
         handles, labels = grid.flat[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=2 if len(labels) == 4 else 3, frameon=False)
+        figure.legend(handles, labels, loc="lower center", ncols=columns, frameon=False)
+        place_panels(figure, grid, legend_height(len(lines), columns), notes=[0.0] * rows)
     return figure
+
+
+def legend_height(entries: int, columns: int) -> float:
+    """The height of a legend at the foot of a figure, in inches."""
+    return -(-entries // columns) * _LEGEND_ROW + _LEGEND_MARGIN
+
+
+def place_panels(figure: Figure, grid: Any, legend: float, notes: Sequence[float]) -> None:
+    """Place the panels above a legend of this height; each row has notes of some height below it.
+
+    The layouts of Matplotlib measure every text several times, which takes half of the time of a report.
+    """
+    width, height = figure.get_size_inches()
+    panel_width = (width - _LEFT - _BETWEEN - _RIGHT) / 2
+    panel_height = (height - legend - sum(notes)) / len(grid) - _ABOVE - _BELOW
+    bottom = height
+    for row, notes_height in zip(grid, notes, strict=True):
+        bottom -= _ABOVE + panel_height
+        for left, axes in zip((_LEFT, _LEFT + panel_width + _BETWEEN), row, strict=True):
+            axes.set_position((left / width, bottom / height, panel_width / width, panel_height / height))
+            axes.xaxis.set_label_coords(0.5, -_X_LABEL / panel_height)
+            axes.yaxis.set_label_coords(-_numbers_width(axes) / panel_width, 0.5)
+        bottom -= _BELOW + notes_height
+
+
+def _numbers_width(axes: Axes) -> float:
+    high = axes.get_ylim()[1]
+    return _CHARACTER * (3 if high < 2 else len(f"{high:,.0f}")) + _FROM_NUMBERS
 
 
 def panel_points(panel: Panel, line: Line, evidence: Evidence) -> list[PointSummary]:
@@ -181,7 +217,7 @@ def _finish_y(axes: Axes, panel: Panel, *, empty: bool) -> None:
     axes.set_ylim(*round_ends(*axes.dataLim.intervaly))
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def round_ends(low: float, high: float) -> tuple[float, float]:

@@ -9,17 +9,18 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from collabtop.reproduction.evidence import IID, Evidence, Line
 from collabtop.reproduction.experiments import AGENTS, data_kind
-from collabtop.reproduction.figures import figure_style, line_style, round_ends
+from collabtop.reproduction.figures import figure_style, legend_height, line_style, place_panels, round_ends
 from collabtop.reproduction.prices import SETTINGS, Price, left_out, prices
 from collabtop.stats import Crossing, NotReached
 
 _SIZE = (7.2, 7.4)
 _BAR = 1.0
 _NOTE_SIZE, _NOTE_WIDTH = 6.5, 52
+_NOTE_LINE = 0.115  # inches
 _WIDE = 120.0  # ends of an axis whose quotient is larger get labels at powers of ten only
 
 
@@ -27,23 +28,27 @@ def pareto_figure(evidence: Evidence) -> Figure:
     """Draw communication over horizon for each algorithm: lower left is better."""
     all_prices = prices(evidence)
     with figure_style():
-        figure = Figure(figsize=_SIZE, layout="constrained")
+        figure = Figure(figsize=_SIZE)
         FigureCanvasAgg(figure)
         grid = figure.subplots(2, 2)
         handles: dict[str, Line2D] = {}
+        notes: list[int] = []
         for letter, axes, (arms, m) in zip("abcd", grid.flat, SETTINGS, strict=True):
             shown = [price for price in all_prices if (price.arms, price.m) == (arms, m)]
             lines = [price.line for price in shown]
             agents = evidence.arms[arms].agents or AGENTS
             axes.set_title(f"({letter}) Top-{m}, {data_kind(arms)} data, K = {agents}", loc="left")
             axes.set_ylabel("communication (words)" if arms == IID else "communication (bits)")
+            notes.append(_write_reasons(axes, shown))
             _draw(axes, shown, lines)
             for price in shown:
                 handles.setdefault(
                     price.line.name, Line2D([], [], label=price.line.name, **_legend_style(price, lines))
                 )
         bars = Line2D([], [], label="95% intervals", color="0.2", linewidth=_BAR)
-        figure.legend(handles=[*handles.values(), bars], loc="outside lower center", ncols=3, frameon=False)
+        figure.legend(handles=[*handles.values(), bars], loc="lower center", ncols=3, frameon=False)
+        heights = [_NOTE_LINE * max(notes[:2]), _NOTE_LINE * max(notes[2:])]
+        place_panels(figure, grid, legend_height(len(handles) + 1, columns=3), heights)
     return figure
 
 
@@ -57,7 +62,6 @@ def _legend_style(price: Price, lines: Sequence[Line]) -> dict[str, Any]:
 
 def _draw(axes: Axes, shown: Sequence[Price], lines: Sequence[Line]) -> None:
     axes.set_xlabel("horizon for error .01 (thousand time steps)")
-    _write_reasons(axes, shown)
     ends = _horizon_ends(shown)
     drawn = [price for price in shown if price.runs]
     if not drawn:  # a log scale needs data
@@ -76,23 +80,25 @@ def _draw(axes: Axes, shown: Sequence[Price], lines: Sequence[Line]) -> None:
         low, high = axis.get_view_interval()
         axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < _WIDE * low else (1,)))
         axis.set_major_formatter(FuncFormatter(lambda value, _, unit=unit: _number(value / unit)))
-        axis.set_minor_formatter(NullFormatter())
+        axis.set_minor_locator(NullLocator())
 
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 1 else f"{value:g}"
 
 
-def _write_reasons(axes: Axes, shown: Sequence[Price]) -> None:
-    """Below the panel: which algorithms have no estimate or do not apply, and why."""
+def _write_reasons(axes: Axes, shown: Sequence[Price]) -> int:
+    """Below the panel: which algorithms have no estimate or do not apply, and why. Returns the number of lines."""
     reasons = left_out(shown[0].arms, shown[0].m) if shown else {}
     for price in shown:
         if isinstance(price.at, NotReached):
             reasons.setdefault(price.at.reason, []).append(price.line.name.replace(" schedule", ""))
     notes = [fill(f"{'; '.join(names)}: {reason}", _NOTE_WIDTH) for reason, names in reasons.items()]
-    if notes:
-        axes.annotate("\n".join(notes), (0, 0), (0, -30), xycoords="axes fraction", textcoords="offset points",
+    text = "\n".join(notes)
+    if text:
+        axes.annotate(text, (0, 0), (0, -30), xycoords="axes fraction", textcoords="offset points",
                       fontsize=_NOTE_SIZE, va="top", ha="left")  # fmt: skip
+    return len(text.splitlines())
 
 
 def _horizon_ends(shown: Sequence[Price]) -> tuple[float, float]:

@@ -59,14 +59,10 @@ def _render(plan: FigurePlan | None, evidence: Evidence) -> RenderedFigure:
 
 
 def _files(figure: Figure) -> dict[str, bytes]:
-    """The figure in each format. The layout is computed once; `savefig` would compute it again for every format."""
+    """The figure in each format."""
     files = {}
     with figure_style():
         figure.dpi = _DPI
-        layout = figure.get_layout_engine()
-        if layout is not None:
-            layout.execute(figure)
-            figure.set_layout_engine("none")
         for name, canvas in _CANVASES.items():
             buffer = io.BytesIO()
             getattr(canvas(figure), f"print_{name}")(buffer, metadata=METADATA[name])
