@@ -1,50 +1,87 @@
 """The study of the horizons for error .01."""
 
+from itertools import pairwise
+
 import msgspec
 import pytest
 
 import collabtop as ct
 from collabtop.reproduction.crossings import CrossingRuns, CrossingTarget, crossing_targets, find_crossings
-from collabtop.reproduction.evidence import IID
+from collabtop.reproduction.evidence import IID, Evidence
 from collabtop.stats import Crossing, NotReached
+
+ARMS = ct.datasets.one_good_arm(n=16, gap=0.3)
+
+
+def evidence(arms, points=()):
+    return Evidence(points=tuple(points), arms={IID: arms})
+
+
+def stages_of(target, points=(), seed=1, change=lambda number, table: table):
+    """The horizon of a target, and the factors between the horizons of each stage."""
+    stages = []
+
+    def run(name, study):
+        assert name == f"crossings-{len(stages) + 1}"
+        table = change(len(stages), study.run(jobs=1))
+        horizons = [point.horizon for point in study.points]
+        stages.append([round(later / first, 1) for first, later in pairwise(horizons)])
+        return table
+
+    (crossed,) = find_crossings(evidence(ARMS, points), [target], run, seed=seed)
+    return crossed.at, [_NAMES[tuple(stage)] for stage in stages]
+
+
+_NAMES = {(2.0,) * 6: "pilot", (1.4, 1.4): "narrow", (1.1,) * 4: "fine"}
+TARGET = CrossingTarget(ct.KZZ(), 1, 4, CrossingRuns(100, 200, 500))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "stages"),
-    [(1, ["pilot", "narrow", "fine"]), (4, ["pilot", "narrow", "narrower", "fine"])],
+    [(1, ["pilot", "narrow", "fine"]), (7, ["pilot", "narrow", "narrow", "fine"])],
     ids=["found at once", "outside of the narrow horizons at first"],
 )
 def test_crossings_are_found_near_where_the_error_is_one_in_a_hundred(seed, stages):
-    arms = ct.datasets.one_good_arm(n=16, gap=0.3)
-    names = []
-
-    def run(name, study):
-        names.append(name)
-        return study.run(jobs=1)
-
-    (crossed,) = find_crossings(
-        {IID: arms}, [CrossingTarget(ct.KZZ(), 1, 4, CrossingRuns(100, 200, 400))], run, seed=seed
-    )
-    assert names == [f"kzz-m1-k4-{stage}" for stage in stages]
-    assert isinstance(crossed.at, Crossing)
-    check = ct.Study(arms=arms, algorithms="kzz", agents=4, horizon=round(crossed.at.horizon), runs=3_000, seed=9)
+    at, names = stages_of(TARGET, seed=seed)
+    assert names == stages
+    assert isinstance(at, Crossing)
+    check = ct.Study(arms=ARMS, algorithms="kzz", agents=4, horizon=round(at.horizon), runs=3_000, seed=9)
     (point,) = check.run(jobs=2).points()
     assert 0.004 < point.error < 0.022
 
 
 @pytest.mark.slow
+def test_where_the_panels_locate_the_horizon_only_runs_near_it_are_made():
+    panels = ct.Study(
+        arms={IID: ARMS}, algorithms="kzz", agents=4, horizon=[60, 90, 140, 200], runs=20_000, engine="batched"
+    )
+    at, names = stages_of(TARGET, panels.run(jobs=1).points())
+    assert names == ["fine"]
+    assert isinstance(at, Crossing)
+    assert at.runs == 5 * TARGET.runs.fine
+
+
+@pytest.mark.slow
 def test_a_pilot_with_rare_errors_at_only_one_horizon_still_finds_the_region():
-    arms = ct.datasets.one_good_arm(n=16, gap=0.3)
-    names = []
+    _, names = stages_of(TARGET, change=lambda number, table: table if number else OneRare(table))
+    assert names[-1] == "fine"
+
+
+def test_all_horizons_are_looked_for_in_the_same_studies():
+    targets = [
+        CrossingTarget(algorithm, 1, 4, CrossingRuns(100, 100, 100)) for algorithm in (ct.KZZ(), ct.BatchedSAR())
+    ]
+    studied = []
 
     def run(name, study):
-        names.append(name)
-        table = study.run(jobs=1)
-        return table if not name.endswith("pilot") else OneRare(table)
+        studied.append({point.algorithm.title for point in study.points})
+        return study.run(jobs=1)
 
-    find_crossings({IID: arms}, [CrossingTarget(ct.KZZ(), 1, 4, CrossingRuns(20, 100, 200))], run, seed=1)
-    assert "kzz-m1-k4-fine" in names
+    together = find_crossings(evidence(ARMS), targets, run, seed=1)
+    assert studied[0] == {"kzz", "batched-sar"}
+    alone = [find_crossings(evidence(ARMS), [target], lambda _, study: study.run(jobs=1), seed=1) for target in targets]
+    assert together == tuple(crossed for (crossed,) in alone)
 
 
 class OneRare:
@@ -64,7 +101,7 @@ class OneRare:
 def test_an_algorithm_that_is_never_wrong_has_no_crossing():
     sure = ct.BernoulliArms([1.0] + [0.0] * 9)
     target = CrossingTarget(ct.KZZ(), 1, 2, CrossingRuns(100, 200, 400))
-    (crossed,) = find_crossings({IID: sure}, [target], lambda _, study: study.run(jobs=1), seed=0)
+    (crossed,) = find_crossings(evidence(sure), [target], lambda _, study: study.run(jobs=1), seed=0)
     assert crossed.line.algorithm == "kzz"
     assert isinstance(crossed.at, NotReached)
     assert crossed.at.reason.startswith("the error is below 0.01 at the shortest horizon already")

@@ -65,7 +65,7 @@ def test_the_words_that_c5_compares_have_many_runs_with_messages():
     half = {KZZ: 3_000, PRINTED: 9_000, UNIFORM: 20_000}
     ranges = sweeps(pilot(half), ARMS[IID], quick=False)
     points = words_study(ct.datasets.movielens_like(), ranges, seed=0).points
-    assert {(point.engine, point.runs) for point in points} == {("messages", 240)}
+    assert {(point.engine, point.runs) for point in points} == {("messages", 120)}
     agents = ranges[IID, 1].agents
     assert {point.agents for point in points if point.m == 1} == {agents[0], agents[(len(agents) - 1) // 2], agents[-1]}
 

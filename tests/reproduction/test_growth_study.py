@@ -3,7 +3,14 @@
 import pytest
 
 import collabtop as ct
-from collabtop.reproduction.growth_study import growth_evidence, growth_study, local_study, round_costs
+from collabtop.reproduction.growth_study import (
+    growth_evidence,
+    growth_studies,
+    local_study,
+    observed_costs,
+    round_costs,
+)
+from collabtop.studies.runner import observe_runs
 
 
 def test_the_words_of_all_rounds_and_those_sent_once_add_up_to_the_words_of_the_run():
@@ -16,29 +23,50 @@ def test_the_words_of_all_rounds_and_those_sent_once_add_up_to_the_words_of_the_
     assert sum(cost.searches for cost in round_costs(result)) == searches > 0
 
 
+def local_runs(runs):
+    movies = ct.datasets.movielens_like()
+    return ct.Study(arms={"movies": movies}, algorithms="collab-top-iid", agents=[10, 100], horizon=200_000, runs=runs)
+
+
+def observe_in(folder, made):
+    """Make or load runs in a folder, and note which studies were made."""
+
+    def observe(name, study):
+        path = folder / f"{name} {next(iter(study.arms))}" / "rounds.json"
+        before = path.read_bytes() if path.exists() else b""
+        observed = observed_costs(path, study, jobs=1)
+        made.extend([name] if path.read_bytes() != before else [])
+        return observed
+
+    return observe
+
+
 @pytest.mark.slow
-def test_growth_is_read_from_ledgers_once_and_then_from_its_file(tmp_path, monkeypatch):
-    study, local = (
-        growth_study(seed=0, powers=(7, 9), agent_counts=(2, 4)),
-        local_study(ct.datasets.movielens_like(), seed=0),
-    )
-    local = ct.Study(arms=local.arms, algorithms="collab-top-iid", agents=[10, 100], horizon=200_000, runs=3)
-    tables = study.run(jobs=1), local.run(jobs=1)
-
-    def folder(name, study):
-        (tmp_path / name).mkdir(exist_ok=True)
-        return tmp_path / name
-
-    first = growth_evidence(study, tables[0], local, tables[1], folder)
+def test_growth_is_measured_once_and_then_read_from_its_files(tmp_path):
+    studies, made = growth_studies(seed=0, powers=(7, 9), agent_counts=(2, 4)), []
+    observe = observe_in(tmp_path, made)
+    first = growth_evidence(studies, local_runs(3), observe)
     assert [(row.agents, row.local) for row in first.local] == [(10, 3), (100, 0)]
     assert {cost.n for cost in first.rounds} == {128, 512}
-    with monkeypatch.context() as patch:
-        patch.delattr("collabtop.reproduction.growth_study.repeat_runs")
-        assert growth_evidence(study, tables[0], local, tables[1], folder) == first
-    # In the same folders, a truncated file and a file of different runs are both replaced from the ledgers.
-    rounds = tmp_path / "growth" / "rounds.json"
+    assert {point.algorithm for point in first.points} == {"collab-top-iid", "collab-top-noniid"}
+    assert made == ["growth", "growth", "local"]
+    assert growth_evidence(studies, local_runs(3), observe) == first
+    assert made == ["growth", "growth", "local"]
+    # In the same folders, a truncated file and a file of different runs are both replaced.
+    rounds = tmp_path / "growth n = 2^7" / "rounds.json"
     rounds.write_bytes(rounds.read_bytes()[:-10])
-    fewer = ct.Study(arms=local.arms, algorithms="collab-top-iid", agents=[10, 100], horizon=200_000, runs=2)
-    again = growth_evidence(study, tables[0], fewer, fewer.run(jobs=1), folder)
+    again = growth_evidence(studies, local_runs(2), observe)
+    assert made == ["growth", "growth", "local", "growth", "local"]
     assert again.rounds == first.rounds
     assert [(row.runs, row.local) for row in again.local] == [(2, 2), (2, 0)]
+
+
+def test_observed_runs_are_those_of_the_study_for_any_number_of_processes():
+    (study,) = growth_studies(seed=0, powers=(7,), agent_counts=(2,))
+    alone, together = (dict(observe_runs(study, round_costs, jobs=jobs)) for jobs in (1, 2))
+    assert alone == together
+    assert tuple(sorted(alone)) == study.run(jobs=1).rows
+
+
+def test_the_paper_s_instance_has_its_local_phase_measured():
+    assert {point.agents for point in local_study(ct.datasets.movielens_like(), seed=0).points} == {10, 20, 30, 40, 50}

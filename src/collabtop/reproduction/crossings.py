@@ -1,6 +1,11 @@
-"""The study of horizons for error .01: a pilot finds the region, and many runs there find the horizon."""
+"""The study of horizons for error .01: the panels or a pilot find the region, and many runs there find the horizon.
 
-from collections.abc import Callable, Mapping, Sequence
+All horizons are looked for together, one stage after the other, so that all processes are busy until the last ones.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from itertools import count
+from typing import NamedTuple
 
 import msgspec
 
@@ -8,9 +13,9 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.collab_top_iid import CollabTopIID
 from collabtop.algorithms.kzz import KZZ
 from collabtop.arms import SimulatedArms
-from collabtop.problem import Problem, complexity
-from collabtop.reproduction.evidence import IID, NON_IID, Crossed, Line, fit_points
-from collabtop.reproduction.experiments import AGENTS, baselines, iid_algorithms, noniid_algorithms
+from collabtop.problem import Problem
+from collabtop.reproduction.evidence import IID, NON_IID, Crossed, Evidence, Line, fit_points
+from collabtop.reproduction.experiments import AGENTS, baselines, combined, iid_algorithms, noniid_algorithms
 from collabtop.stats import Crossing, NotReached
 from collabtop.studies.grid import Study
 from collabtop.studies.table import PointSummary, StudyTable
@@ -38,11 +43,11 @@ class CrossingRuns(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, fine=factor * self.fine)
 
 
-_DECISIVE = {m: CrossingRuns(100, 5_000, fine, _CLOSELY_AROUND) for m, fine in ((1, 60_000), (8, 15_000))}
+_DECISIVE = {m: CrossingRuns(100, 2_000, fine, _CLOSELY_AROUND) for m, fine in ((1, 60_000), (8, 15_000))}
 """For C2 (m = 1) and C3 (m = 8), which depend on ratios of horizons that have to be known to 3% and to 8%."""
-_LOCATED = CrossingRuns(100, 400, 1_000)
+_LOCATED = CrossingRuns(100, 500, 1_000)
 """For horizons that only have to be known to within 10%."""
-_LOCATED_NON_IID = CrossingRuns(100, 400, 600)
+_LOCATED_NON_IID = CrossingRuns(100, 200, 500)
 """The same for non-IID arms, as each run draws for every arm and agent."""
 _DEEP, _DEEP_DECISIVE = 10, 2
 """How many times as many runs `--deep` makes near a crossing."""
@@ -65,7 +70,7 @@ class CrossingTarget(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The name of the target, for folders."""
+        """The name of the target."""
         schedule = f"-{self.line.schedule}" if self.line.schedule else ""
         return f"{self.line.algorithm}{schedule}-m{self.m}-k{self.agents}"
 
@@ -101,52 +106,83 @@ def _is_compared(algorithm: Algorithm) -> bool:
     return isinstance(algorithm, KZZ) or (isinstance(algorithm, CollabTopIID) and algorithm.schedule == "full")
 
 
+class _Stage(NamedTuple):
+    """Runs that a search asks for."""
+
+    horizons: list[float]
+    runs: int
+
+
+_Search = Generator[_Stage, list[PointSummary], Crossing | NotReached]
+"""Asks for the runs of a stage, receives their points, and returns the horizon, or why it was not found."""
+
+
 def find_crossings(
-    arms: Mapping[str, SimulatedArms], targets: Sequence[CrossingTarget], run: RunStudy, *, seed: int
+    evidence: Evidence, targets: Sequence[CrossingTarget], run: RunStudy, *, seed: int
 ) -> tuple[Crossed, ...]:
     """The horizon for error .01 of each target, or why it was not found."""
-    return tuple(Crossed(t.line, t.m, t.agents, _crossing(arms[t.arms], t, run, seed), t.arms) for t in targets)
+    searches: dict[CrossingTarget, _Search] = {}
+    found: dict[CrossingTarget, Crossing | NotReached] = {}
+    received: dict[CrossingTarget, list[PointSummary] | None] = dict.fromkeys(targets)
+    for number in count(1):
+        stages: dict[CrossingTarget, Study] = {}
+        for target, points in received.items():
+            search = searches.setdefault(target, _search(evidence, target))
+            try:
+                stage = next(search) if points is None else search.send(points)
+                stages[target] = _study(evidence.arms[target.arms], target, stage, seed)
+            except StopIteration as end:
+                found[target] = end.value
+        if not stages:
+            break
+        table = run(f"crossings-{number}", combined(stages.values()))
+        summaries = {point.setting: point for point in table.points()}
+        received = {target: [summaries[point.setting] for point in study.points] for target, study in stages.items()}
+    return tuple(Crossed(t.line, t.m, t.agents, found[t], t.arms) for t in targets)
 
 
-def _crossing(arms: SimulatedArms, target: CrossingTarget, run: RunStudy, seed: int) -> Crossing | NotReached:
-    unit = complexity(arms, target.m) / target.agents
+def _study(arms: SimulatedArms, target: CrossingTarget, stage: _Stage, seed: int) -> Study:
     least = target.algorithm.smallest_horizon(Problem(arms.n, target.m, target.agents, 1))
+    return Study(
+        arms={target.arms: arms},
+        algorithms=target.algorithm,
+        m=target.m,
+        agents=target.agents,
+        horizon=sorted({max(least, round(horizon)) for horizon in stage.horizons}),
+        runs=stage.runs,
+        seed=seed,
+        engine="batched",
+    )
+
+
+def _search(evidence: Evidence, target: CrossingTarget) -> _Search:
+    """Look for the horizon of one target."""
     runs = target.runs
-
-    def points(stage: str, horizons: Sequence[float], each: int) -> list[PointSummary]:
-        whole = sorted({max(least, round(horizon)) for horizon in horizons})
-        study = Study(
-            arms={target.arms: arms},
-            algorithms=target.algorithm,
-            m=target.m,
-            agents=target.agents,
-            horizon=whole,
-            runs=each,
-            seed=seed,
-            engine="batched",
-        )
-        return run(f"{target.name}-{stage}", study).points()
-
-    pilot = points("pilot", [unit * factor for factor in _PILOT], runs.pilot)
-    rough = fit_points(pilot, most=_RARE)
+    rough = fit_points(evidence.sweep(target.line, target.arms, target.m, agents=target.agents), most=_RARE)
+    if isinstance(rough, NotReached):  # the panels have other numbers of agents
+        unit = evidence.complexity(target.arms, target.m) / target.agents
+        pilot = yield _Stage([unit * factor for factor in _PILOT], runs.pilot)
+        rough = fit_points(pilot, most=_RARE)
     if isinstance(rough, NotReached):
         return rough
-    for stage in ("narrow", "narrower"):
-        narrow = points(stage, [rough.horizon * factor for factor in _NARROW], runs.narrow)
+    tried: list[PointSummary] = []
+    is_close = runs.around[0] * rough.horizon <= rough.low and rough.high <= runs.around[-1] * rough.horizon
+    for _ in range(0 if is_close else 2):
+        narrow = yield _Stage([rough.horizon * factor for factor in _NARROW], runs.narrow)
+        tried = [*tried, *narrow]
         closer = fit_points(narrow, most=_RARE)
         if isinstance(closer, NotReached):
             break
         rough = closer
         if narrow[0].horizon <= rough.horizon <= narrow[-1].horizon:
             break
-    fine = points("fine", [rough.horizon * factor for factor in runs.around], runs.fine)
+    fine = yield _Stage([rough.horizon * factor for factor in runs.around], runs.fine)
     near = fit_points(fine, most=_RARE)
     if isinstance(near, Crossing) and fine[0].horizon <= near.horizon <= fine[-1].horizon:
         return near
     # The rough estimate was off, so repeat around the estimate from the many runs.
-    again = near if isinstance(near, Crossing) else fit_points([*narrow, *fine], most=_RARE)
+    again = near if isinstance(near, Crossing) else fit_points([*tried, *fine], most=_RARE)
     if isinstance(again, NotReached):
         return again
-    return fit_points(
-        [*fine, *points("again", [again.horizon * factor for factor in runs.around], runs.fine)], most=_RARE
-    )
+    more = yield _Stage([again.horizon * factor for factor in runs.around], runs.fine)
+    return fit_points([*fine, *more], most=_RARE)

@@ -32,13 +32,13 @@ AGENTS = 10
 """K in the paper's figures over T."""
 _PAPER_SHARE = 30_000 / 61_520  # the paper's T in its figures over K, as a share of H<1> of its arms
 _PILOT_FACTORS = tuple(2.0**power for power in range(-4, 7))  # times H / K
-_PILOT_RUNS, _NON_IID_PILOT_RUNS, _QUICK_PILOT_RUNS = 240, 24, 8
+_PILOT_RUNS, _NON_IID_PILOT_RUNS, _QUICK_PILOT_RUNS = 200, 25, 10
 _STEP, _QUICK_STEP = 2.0, 2.8  # between neighbouring horizons of a sweep
 _MARGIN = 1.3  # a pilot of few runs may place the end of a sweep too low
 
 _NSAR_POWERS = {1: 0.85, 8: 1.3}  # the best ones for these arms, by m
 _BASELINE_RUNS, _NSAR_RUNS = 100, 60
-_WORDS_RUNS = 240
+_WORDS_RUNS = 120
 
 _T = TypeVar("_T")
 Measure = Literal["error", "words"]

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
@@ -17,8 +16,8 @@ from collabtop.reproduction.evidence import Growth, LocalRuns, RoundCost
 from collabtop.reproduction.experiments import combined
 from collabtop.runs.result import Result
 from collabtop.studies.grid import Study
-from collabtop.studies.runner import repeat_runs, study_mark
-from collabtop.studies.table import StudyTable, write_whole
+from collabtop.studies.runner import observe_runs, study_mark
+from collabtop.studies.table import Row, StudyTable, write_whole
 
 _POWERS, _DEEP_POWERS = (10, 12, 14, 16), (12, 14, 16, 18, 20)
 _AGENT_COUNTS = (2, 10, 50)
@@ -27,28 +26,31 @@ _IID_RUNS, _LOCAL_RUNS = 6, 40
 # Multiples of the smallest horizon: with few pulls per arm most arms tie, with many pulls hardly any do.
 HORIZON_FACTORS = (4, 4_096)
 
-FolderOf = Callable[[str, Study], Path]
-"""The folder of a study's rows, by the name of the study."""
-_T = TypeVar("_T")
+ObservedRun = tuple[Row, list[RoundCost]]
+"""The row of a run, and the costs of its rounds, which are read from its ledger."""
+ObserveStudy = Callable[[str, Study], list[ObservedRun]]
+"""Makes the runs of a study under a name, or loads them if they were made before."""
 
 _SEARCH = ("Sample", "Values", "Narrow", "Window")
 # Sent once per run, before the first round or after the last local one: not part of a step of a round.
 _ONCE = ("Deal", "Held", "TimeUsed", "HandOver", "Hand")
 
 
-def growth_study(
+def growth_studies(
     *, seed: int, deep: bool = False, powers: Sequence[int] = (), agent_counts: Sequence[int] = _AGENT_COUNTS
-) -> Study:
-    """Both algorithms of the paper for n = 2^10 to 2^16, or 2^12 to 2^20 if `deep`, and K up to 50."""
+) -> list[Study]:
+    """Both algorithms of the paper for n = 2^10 to 2^16, or 2^12 to 2^20 if `deep`, and K up to 50: a study per n."""
+    return [_at_size(power, agent_counts, seed) for power in powers or (_DEEP_POWERS if deep else _POWERS)]
+
+
+def _at_size(power: int, agent_counts: Sequence[int], seed: int) -> Study:
+    n, iid, noniid = 2**power, CollabTopIID(), CollabTopNonIID()
+    arms = {f"n = 2^{power}": uniform_means(n, seed=power)}
     studies = []
-    for power in powers or (_DEEP_POWERS if deep else _POWERS):
-        n = 2**power
-        arms = {f"n = 2^{power}": uniform_means(n, seed=power)}
-        for k in agent_counts:
-            iid, noniid = CollabTopIID(), CollabTopNonIID()
-            studies += [_study(arms, iid, n, m, k, _IID_RUNS, seed, f) for m in (1, 64) for f in HORIZON_FACTORS]
-            # Its words are the same in every run, so one run is enough.
-            studies.append(_study(arms, noniid, n, 1, k, 1, seed, HORIZON_FACTORS[0]))
+    for k in agent_counts:
+        studies += [_study(arms, iid, n, m, k, _IID_RUNS, seed, f) for m in (1, 64) for f in HORIZON_FACTORS]
+        # Its words are the same in every run, so one run is enough.
+        studies.append(_study(arms, noniid, n, 1, k, 1, seed, HORIZON_FACTORS[0]))
     return combined(studies)
 
 
@@ -71,41 +73,32 @@ def local_study(arms: SimulatedArms, *, seed: int) -> Study:
     )
 
 
-def growth_evidence(
-    study: Study,
-    table: StudyTable,
-    local: Study,
-    local_table: StudyTable,
-    folder: FolderOf,
-    *,
-    jobs: int | None = None,
-) -> Growth:
-    """The words by round and step, from the ledgers of the IID runs, which are repeated once by their seeds."""
-    rounds = _cached(
-        folder("growth", study) / "rounds.json", study, list[RoundCost], lambda: _rounds(study, table, jobs)
-    )
-    phases = _cached(
-        folder("local", local) / "phases.json", local, list[LocalRuns], lambda: _phases(local, local_table, jobs)
-    )
-    sizes = {name: arms.n for name, arms in study.arms.items()}
-    return Growth(tuple(table.points()), sizes, tuple(rounds), tuple(phases))
+def growth_evidence(studies: Sequence[Study], local: Study, observe: ObserveStudy) -> Growth:
+    """The words by round and step, from the ledgers of the IID runs, and how often the local phase runs."""
+    rows: list[Row] = []
+    rounds: list[RoundCost] = []
+    for study in studies:
+        for row, costs in observe("growth", study):
+            rows.append(row)
+            rounds += costs if row.algorithm == CollabTopIID.name else []
+    sizes = {name: arms.n for study in studies for name, arms in study.arms.items()}
+    return Growth(tuple(StudyTable(rows).points()), sizes, tuple(rounds), tuple(_phases(observe("local", local))))
 
 
-def _cached(path: Path, study: Study, kind: type[_T], compute: Callable[[], _T]) -> _T:
-    """The value in the file if it belongs to the same study and version, or else a computed one, which is stored."""
+def observed_costs(path: Path, study: Study, *, jobs: int | None = None) -> list[ObservedRun]:
+    """The runs of a study with the costs of their rounds: those in the file, if they are of this study and version.
+
+    Otherwise the runs are made, and stored in the file.
+    """
     mark = study_mark(study)
-    with suppress(FileNotFoundError, msgspec.DecodeError):  # truncated or in a different form: compute again
-        stored_mark, stored = msgspec.json.decode(path.read_bytes(), type=tuple[str, kind])  # type: ignore[valid-type]
+    with suppress(FileNotFoundError, msgspec.DecodeError):  # truncated or in a different form: make them again
+        stored_mark, stored = msgspec.json.decode(path.read_bytes(), type=tuple[str, list[ObservedRun]])
         if stored_mark == mark:
             return stored
-    value = compute()
-    write_whole(path, msgspec.json.encode((mark, value)))
-    return value
-
-
-def _rounds(study: Study, table: StudyTable, jobs: int | None) -> list[RoundCost]:
-    iid = [row for row in table.rows if row.algorithm == CollabTopIID.name]
-    return [cost for costs in repeat_runs(study, iid, round_costs, jobs=jobs) for cost in costs]
+    observed = sorted(observe_runs(study, round_costs, jobs=jobs), key=lambda run: run[0])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, msgspec.json.encode((mark, observed)))
+    return observed
 
 
 def round_costs(result: Result) -> list[RoundCost]:
@@ -138,15 +131,10 @@ def round_costs(result: Result) -> list[RoundCost]:
     return costs
 
 
-def _phases(study: Study, table: StudyTable, jobs: int | None) -> list[LocalRuns]:
-    (arms,) = study.arms.values()
-    local = repeat_runs(study, table.rows, _has_local_phase, jobs=jobs)
+def _phases(observed: Sequence[ObservedRun]) -> list[LocalRuns]:
     phases = []
-    for k in sorted({row.agents for row in table.rows}):
-        runs = [phase for row, phase in zip(table.rows, local, strict=True) if row.agents == k]
-        phases.append(LocalRuns(arms.n, k, len(runs), sum(runs)))
+    for k in sorted({row.agents for row, _ in observed}):
+        runs = [rounds for row, rounds in observed if row.agents == k]
+        local = sum(rounds[0].phase == "local" for rounds in runs)
+        phases.append(LocalRuns(runs[0][0].n, k, len(runs), local))
     return phases
-
-
-def _has_local_phase(result: Result) -> bool:
-    return result.rounds[0].phase == "local"

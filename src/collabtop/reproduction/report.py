@@ -2,7 +2,6 @@
 
 import os
 import platform
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from collabtop._version import __version__
 from collabtop.arms import BernoulliArms, HeterogeneousArms
 from collabtop.errors import FileError, InputError, reason
-from collabtop.reproduction.crossings import crossing_targets, find_crossings
+from collabtop.reproduction.crossings import RunStudy, crossing_targets, find_crossings
 from collabtop.reproduction.evidence import IID, KZZ, NON_IID, PRINTED, Evidence, Line, WordsByKind
 from collabtop.reproduction.experiments import (
     AGENTS,
@@ -24,7 +23,14 @@ from collabtop.reproduction.experiments import (
     sweeps,
     words_study,
 )
-from collabtop.reproduction.growth_study import growth_evidence, growth_study, local_study
+from collabtop.reproduction.growth_study import (
+    ObservedRun,
+    ObserveStudy,
+    growth_evidence,
+    growth_studies,
+    local_study,
+    observed_costs,
+)
 from collabtop.reproduction.prices import prices
 from collabtop.reproduction.statements import experiment_statements
 from collabtop.reproduction.theorem_studies import EASY, bound_study, disjointness, disjointness_study, easy_arms
@@ -112,15 +118,18 @@ def measure(settings: Settings, out: Path, *, jobs: int | None = None, progress:
     _check(settings)
     studies: dict[str, int] = {}
 
-    def run(name: str, study: Study) -> StudyTable:
-        if progress:
-            _print(f"{name}: {sum(point.runs for point in study.points):,} runs")
-        table = study.run(folder(name, study), jobs=jobs, progress=progress)
-        studies[name] = len(table)
-        return table
-
     def folder(name: str, study: Study) -> Path:
+        runs = sum(point.runs for point in study.points)
+        studies[name] = studies.get(name, 0) + runs
+        if progress:
+            _print(f"{name}: {runs:,} runs")
         return out / "studies" / f"{name}-{study.fingerprint[:8]}"
+
+    def run(name: str, study: Study) -> StudyTable:
+        return study.run(folder(name, study), jobs=jobs, progress=progress)
+
+    def observe(name: str, study: Study) -> list[ObservedRun]:
+        return observed_costs(folder(name, study) / "rounds.json", study, jobs=jobs)
 
     iid, groups, seed, quick = settings.iid, settings.groups, settings.seed, settings.quick
     pilot = run("pilot", pilot_study(iid, groups, seed=seed, quick=quick))
@@ -141,7 +150,7 @@ def measure(settings: Settings, out: Path, *, jobs: int | None = None, progress:
     if not settings.quick:
         words = run("words", words_study(iid, ranges, seed=seed))
         evidence = msgspec.structs.replace(evidence, words_over_agents=tuple(words.points()))
-        evidence = _with_large_studies(settings, evidence, run, folder, jobs)
+        evidence = _with_large_studies(settings, evidence, run, observe)
     statements = judged([*experiment_statements(evidence), *theorem_statements(evidence)])
     return Reproduction(settings, evidence, statements, studies)
 
@@ -179,19 +188,18 @@ def _is_compared(row: Row, line: Line, horizon: int) -> bool:
 def _with_large_studies(
     settings: Settings,
     evidence: Evidence,
-    run: Callable[[str, Study], StudyTable],
-    folder: Callable[[str, Study], Path],
-    jobs: int | None,
+    run: RunStudy,
+    observe: ObserveStudy,
 ) -> Evidence:
-    growth = growth_study(seed=settings.seed, deep=settings.deep)
-    local = local_study(settings.iid, seed=settings.seed)
-    table, local_table = run("growth", growth), run("local", local)
+    targets = crossing_targets(settings.groups.agents or 1, deep=settings.deep)
     return msgspec.structs.replace(
         evidence,
-        growth=growth_evidence(growth, table, local, local_table, folder, jobs=jobs),
-        crossings=find_crossings(
-            evidence.arms, crossing_targets(settings.groups.agents or 1, deep=settings.deep), run, seed=settings.seed
+        growth=growth_evidence(
+            growth_studies(seed=settings.seed, deep=settings.deep),
+            local_study(settings.iid, seed=settings.seed),
+            observe,
         ),
+        crossings=find_crossings(evidence, targets, run, seed=settings.seed),
     )
 
 
