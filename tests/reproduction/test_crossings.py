@@ -33,7 +33,7 @@ def stages_of(target, points=(), seed=1, change=lambda number, table: table):
 
 
 _NAMES = {(2.0,) * 6: "pilot", (1.4, 1.4): "narrow", (1.1,) * 4: "fine"}
-TARGET = CrossingTarget(ct.KZZ(), 1, 4, CrossingRuns(100, 200, 500))
+TARGET = CrossingTarget(ct.KZZ(), 1, 4, CrossingRuns(100, 200, 4_000))
 
 
 @pytest.mark.slow
@@ -60,6 +60,17 @@ def test_where_the_panels_locate_the_horizon_only_runs_near_it_are_made():
     assert names == ["fine"]
     assert isinstance(at, Crossing)
     assert at.runs == 5 * TARGET.runs.fine
+
+
+@pytest.mark.slow
+def test_runs_near_a_horizon_are_repeated_until_it_is_known_to_a_tenth_but_not_forever():
+    few, more = (msgspec.structs.replace(TARGET, runs=CrossingRuns(100, 200, fine)) for fine in (100, 2_000))
+    _, names = stages_of(few)
+    assert names == ["pilot", "narrow", "fine", "fine", "fine"]
+    at, names = stages_of(more)
+    assert names[:3] == ["pilot", "narrow", "fine"]
+    assert at.high <= 1.21 * at.low
+    assert at.runs == 5 * 2_000 * names.count("fine")
 
 
 @pytest.mark.slow

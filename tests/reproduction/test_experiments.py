@@ -86,7 +86,7 @@ def test_arms_that_tie_at_the_border_are_refused():
 def test_baselines_run_at_horizons_of_the_panels_and_nsar_with_the_pulls_of_all_agents():
     half = {KZZ: 3_000, PRINTED: 9_000, UNIFORM: 20_000}
     ranges = sweeps(pilot(half), ARMS[IID], quick=True)
-    points = baselines_study(ct.datasets.movielens_like(), ranges, runs=1_000, seed=0).points
+    points = baselines_study(ct.datasets.movielens_like(), ranges, runs=1_000, seed=0, quick=False).points
     for m in (1, 8):
         names = {point.algorithm.name for point in points if point.m == m}
         assert names == {algorithm.name for algorithm in baselines(m)}

@@ -91,19 +91,20 @@ class FrugalTopNonIID(Algorithm):
         """Simulate the answers of many runs at once."""
         plan = noniid_plan(problem)
         batch = BatchedRuns(problem, means, runs, rng)
-        gauge = np.zeros((2, problem.agents, runs * problem.n))  # as in `NoiseGauge`: variances and their limits
+        batch.attached = np.zeros((2 * problem.agents, runs, problem.n))  # as in `NoiseGauge`: variances, then limits
         for total, times, keep in zip(plan.pulls, new_pulls(plan.pulls), [*plan.sizes[1:], 0], strict=True):
-            half, arms = times // 2, batch.live + problem.n * batch.runs[:, np.newaxis]
+            half = times // 2
             for agent in range(problem.agents):
+                variances, limits = batch.attached[agent :: problem.agents]
                 sums = batch.successes(times - half, agent)
                 if half:
                     second_sums = batch.successes(half, agent)
                     differences = sums / (times - half) - second_sums / half
-                    sums = sums + second_sums
-                    gauge[0, agent, arms] += differences**2 / (1 / (times - half) + 1 / half)
-                    gauge[1, agent, arms] += sums * (times - sums) / times**2
-                variances, limits = gauge[:, agent].take(arms, axis=1).sum(axis=2)
-                noise = np.minimum(1.0, variances / np.maximum(limits, 1e-300))  # 0 without any noise, or estimate
+                    sums += second_sums
+                    variances += differences**2 / (1 / (times - half) + 1 / half)
+                    limits += sums * (times - sums) / times**2
+                # 0 without any noise, or estimate
+                noise = np.minimum(1.0, variances.sum(axis=1) / np.maximum(limits.sum(axis=1), 1e-300))
                 counts = coarse_counts(sums, times, noise, self.coarseness, rng)
                 batch.sums = batch.sums + problem.weight(agent) * counts
             batch.perturbation = AMPLITUDE * total * problem.agents

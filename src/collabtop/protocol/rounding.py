@@ -8,7 +8,7 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
-from collabtop.protocol.messages import CoarseMeans, Flags, Reals, arcsine_levels
+from collabtop.protocol.messages import CoarseMeans, Flags, Ints, Reals, arcsine_levels
 from collabtop.protocol.packing import Packed
 
 _MAX_STEPS = 2**31 - 1
@@ -160,14 +160,24 @@ def coarse_counts(sums: Reals, times: int, noise: Reals, coarseness: float, rng:
     array([[ 7., 12.]])
     """
     steps = coarse_steps(times, noise, coarseness)
-    rows = np.flatnonzero((steps > 0) & (steps < times))
-    if not len(rows):
-        return sums
-    width, means = steps[rows, np.newaxis], sums[rows] / times
-    _, low, high = _levels(means, width)
-    rounded = sums.copy()
-    rounded[rows] = np.where(rng.random(means.shape) < (means - low) / (high - low), high, low) * times
+    rounded = sums
+    for width in np.unique(steps[(steps > 0) & (steps < times)]).tolist():
+        rows = np.flatnonzero(steps == width)
+        counts = sums[rows].astype(np.int64)
+        rounded = sums.copy() if rounded is sums else rounded
+        rounded[rows] = _rounded_counts(counts, times, int(width), rng.random(counts.shape))
     return rounded
+
+
+def _rounded_counts(counts: Ints, times: int, width: int, chances: Reals) -> Reals:
+    """The counts after rounding to so many steps: upwards where the chance is small enough."""
+    tabulated = times < counts.size  # arcsines take far longer than lookups
+    means = np.arange(times + 1) / times if tabulated else counts / times
+    _, low, high = _levels(means, width)
+    upwards = (means - low) / (high - low)
+    if tabulated:
+        low, high, upwards = (table.take(counts) for table in (low, high, upwards))
+    return np.where(chances < upwards, high, low) * times
 
 
 def coarse_steps(times: int, noise: Reals, coarseness: float) -> Reals:

@@ -26,6 +26,7 @@ RunStudy = Callable[[str, Study], StudyTable]
 _PILOT = tuple(0.5 * 2**step for step in range(7))  # times H / K
 _NARROW = (0.7, 1.0, 1.4)
 _AROUND, _CLOSELY_AROUND = (0.78, 0.88, 1.0, 1.13, 1.28), (0.88, 0.94, 1.0, 1.07, 1.14)
+_FINE_STAGES, _EXACT = 3, 1.1  # at most so many, until the horizon is known to within this factor
 _RARE = 0.3  # log error is close to a line only where errors are rarer than this
 
 
@@ -158,16 +159,16 @@ def _study(arms: SimulatedArms, target: CrossingTarget, stage: _Stage, seed: int
 def _search(evidence: Evidence, target: CrossingTarget) -> _Search:
     """Look for the horizon of one target."""
     runs = target.runs
-    rough = fit_points(evidence.sweep(target.line, target.arms, target.m, agents=target.agents), most=_RARE)
+    tried = evidence.sweep(target.line, target.arms, target.m, agents=target.agents)
+    rough = fit_points(tried, most=_RARE)
+    near_enough = isinstance(rough, Crossing) and _is_within(rough, runs.around)
     if isinstance(rough, NotReached):  # the panels have other numbers of agents
         unit = evidence.complexity(target.arms, target.m) / target.agents
-        pilot = yield _Stage([unit * factor for factor in _PILOT], runs.pilot)
-        rough = fit_points(pilot, most=_RARE)
+        tried = yield _Stage([unit * factor for factor in _PILOT], runs.pilot)
+        rough = fit_points(tried, most=_RARE)
     if isinstance(rough, NotReached):
         return rough
-    tried: list[PointSummary] = []
-    is_close = runs.around[0] * rough.horizon <= rough.low and rough.high <= runs.around[-1] * rough.horizon
-    for _ in range(0 if is_close else 2):
+    for _ in range(0 if near_enough else 2):
         narrow = yield _Stage([rough.horizon * factor for factor in _NARROW], runs.narrow)
         tried = [*tried, *narrow]
         closer = fit_points(narrow, most=_RARE)
@@ -176,13 +177,30 @@ def _search(evidence: Evidence, target: CrossingTarget) -> _Search:
         rough = closer
         if narrow[0].horizon <= rough.horizon <= narrow[-1].horizon:
             break
-    fine = yield _Stage([rough.horizon * factor for factor in runs.around], runs.fine)
-    near = fit_points(fine, most=_RARE)
-    if isinstance(near, Crossing) and fine[0].horizon <= near.horizon <= fine[-1].horizon:
-        return near
-    # The rough estimate was off, so repeat around the estimate from the many runs.
-    again = near if isinstance(near, Crossing) else fit_points([*tried, *fine], most=_RARE)
-    if isinstance(again, NotReached):
-        return again
-    more = yield _Stage([again.horizon * factor for factor in runs.around], runs.fine)
-    return fit_points([*fine, *more], most=_RARE)
+    return (yield from _fine_search(rough, tried, runs))
+
+
+def _is_within(rough: Crossing, around: Sequence[float]) -> bool:
+    """Whether the interval lies within the horizons of the last stage."""
+    return around[0] * rough.horizon <= rough.low and rough.high <= around[-1] * rough.horizon
+
+
+def _fine_search(rough: Crossing, tried: Sequence[PointSummary], runs: CrossingRuns) -> _Search:
+    """Make many runs near the horizon, and again if the rough estimate was off or the horizon is not known to 10%."""
+    near: Crossing | NotReached = rough
+    fine: list[PointSummary] = []
+    for _ in range(_FINE_STAGES):
+        last = yield _Stage([rough.horizon * factor for factor in runs.around], runs.fine)
+        fine = [*fine, *last]
+        near = fit_points(fine, most=_RARE)
+        if isinstance(near, Crossing) and _is_exact(near, last[0].horizon, last[-1].horizon):
+            break
+        closer = near if isinstance(near, Crossing) else fit_points([*tried, *fine], most=_RARE)
+        if isinstance(closer, NotReached):
+            break
+        rough = closer
+    return near
+
+
+def _is_exact(near: Crossing, shortest: int, longest: int) -> bool:
+    return shortest <= near.horizon <= longest and near.high <= _EXACT**2 * near.low

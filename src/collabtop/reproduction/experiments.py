@@ -37,7 +37,7 @@ _STEP, _QUICK_STEP = 2.0, 2.8  # between neighbouring horizons of a sweep
 _MARGIN = 1.3  # a pilot of few runs may place the end of a sweep too low
 
 _NSAR_POWERS = {1: 0.85, 8: 1.3}  # the best ones for these arms, by m
-_BASELINE_RUNS, _NSAR_RUNS = 100, 60
+_BASELINE_RUNS, _NSAR_RUNS, _QUICK_NSAR_RUNS = 100, 50, 25
 _WORDS_RUNS = 120
 
 _T = TypeVar("_T")
@@ -158,19 +158,20 @@ def baselines(m: int) -> list[Algorithm]:
     return [BatchedSAR(), *best_arm_only, NSAR(power=_NSAR_POWERS[m])]
 
 
-def baselines_study(iid: BernoulliArms, ranges: Mapping[tuple[str, int], Sweep], *, runs: int, seed: int) -> Study:
+def baselines_study(
+    iid: BernoulliArms, ranges: Mapping[tuple[str, int], Sweep], *, runs: int, seed: int, quick: bool
+) -> Study:
     """The baselines at the horizons of the panels: for words, and for errors where there are no runs near error .01."""
     studies: list[Study] = []
     few = min(runs, _BASELINE_RUNS)
+    fewest = min(runs, _QUICK_NSAR_RUNS if quick else _NSAR_RUNS)
     for m in (1, 8):
         horizons, (*others, alone) = ranges[IID, m].horizons, baselines(m)
         for algorithm, horizon in product(others, horizons):
             studies += _point_study(IID, iid, algorithm, m, AGENTS, horizon, few, seed)
         # nsar takes by far the longest to simulate; its error is .01 at one of the horizons in the middle.
         for horizon in horizons[len(horizons) // 4 : math.ceil(len(horizons) * 2 / 3)]:
-            studies += _point_study(
-                IID, iid, alone, m, 1, AGENTS * horizon, min(few, _NSAR_RUNS), seed, engine="batched"
-            )
+            studies += _point_study(IID, iid, alone, m, 1, AGENTS * horizon, fewest, seed, engine="batched")
     return combined(studies)
 
 

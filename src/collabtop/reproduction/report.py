@@ -43,7 +43,10 @@ from collabtop.validation import wrong_value
 
 TITLE = "Communication-Efficient Collaborative Best Arm Identification: reproduction report"
 SUBTITLE = "The experiments and theorems of Karpov and Zhang (AAAI 2023)"
-_DISJOINTNESS_RUNS = 100  # these need answers and bits, so each is made message by message
+_DISJOINTNESS_RUNS, _QUICK_DISJOINTNESS_RUNS = (
+    100,
+    25,
+)  # these need answers and bits, so each is made message by message
 _LEDGERS = 20  # runs per point whose ledgers are read, because the words of single runs differ by a third
 
 
@@ -136,9 +139,11 @@ def measure(settings: Settings, out: Path, *, jobs: int | None = None, progress:
     ranges = sweeps(pilot.points(), iid, quick=quick)
     panels = panels_study(iid, groups, ranges, runs=settings.runs, seed=seed)
     table = run("panels", panels)
-    rivals = run("baselines", baselines_study(iid, ranges, runs=settings.runs, seed=seed))
+    rivals = run("baselines", baselines_study(iid, ranges, runs=settings.runs, seed=seed, quick=quick))
     bound = run("bound", bound_study(seed=settings.seed, quick=settings.quick))
-    sets = disjointness_study(runs=min(settings.runs, _DISJOINTNESS_RUNS), seed=settings.seed)
+    sets = disjointness_study(
+        runs=min(settings.runs, _QUICK_DISJOINTNESS_RUNS if quick else _DISJOINTNESS_RUNS), seed=seed
+    )
     evidence = Evidence(
         points=tuple(table.points()),
         baselines=tuple(rivals.points()),

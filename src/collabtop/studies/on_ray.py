@@ -8,7 +8,6 @@ from typing import Any
 from collabtop.errors import CollabtopError, InputError, StudyError
 from collabtop.studies.chunks import Chunk, FinishedChunks, run_chunk
 from collabtop.studies.grid import Study
-from collabtop.studies.table import Row
 from collabtop.teams.ray.cluster import Cluster, add_folders, joined_cluster, module_folders, reason
 
 _RETRIES = 3
@@ -29,7 +28,7 @@ def on_ray(
 
 def _finished(
     cluster: Cluster, study: Study, left: list[Chunk], at_once: int
-) -> Generator[tuple[Chunk, list[Row]], None, None]:
+) -> Generator[tuple[Chunk, bytes], None, None]:
     ray = cluster.ray
     task = ray.remote(_work).options(num_cpus=1, max_retries=_RETRIES)
     folders = ray.put(module_folders())
@@ -52,7 +51,7 @@ def _finished(
             ray.cancel(ref, force=True)
 
 
-def _work(folders: list[str], boxed: list[Any], chunk: Chunk) -> list[Row]:
+def _work(folders: list[str], boxed: list[Any], chunk: Chunk) -> bytes:
     """The task. The study is wrapped in a list: its modules can be imported only after the folders were added."""
     add_folders(folders)
     study: Study = import_module("ray").get(boxed[0])

@@ -39,6 +39,7 @@ from collabtop.teams.ray.cluster import require_ray
 from collabtop.validation import whole_number, wrong_value
 
 _T = TypeVar("_T")
+_decode = msgspec.msgpack.Decoder(list[Row]).decode
 
 
 def run_study(
@@ -83,7 +84,7 @@ def process_context() -> BaseContext:
 
 def _in_memory(study: Study, runner: ChunkRunner, progress: bool) -> StudyTable:
     with closing(_run_chunks(study, _missing(study, {}), runner, progress)) as chunks:
-        return StudyTable(row for _, rows in chunks for row in rows)
+        return StudyTable(row for _, rows in chunks for row in _decode(rows))
 
 
 def _in_folder(study: Study, out: Path, runner: ChunkRunner, progress: bool) -> StudyTable:
@@ -145,8 +146,8 @@ def _with_journal(study: Study, out: Path, runner: ChunkRunner, progress: bool) 
         with closing(_run_chunks(study, _missing(study, done), runner, progress)) as chunks:
             for chunk, rows in chunks:
                 key = study.points[chunk.point].key
-                journal.append(StudyRows(key, msgspec.msgpack.encode(rows)), sync=True)
-                done.update({(chunk.point, row.run): row for row in rows})
+                journal.append(StudyRows(key, rows), sync=True)
+                done.update({(chunk.point, row.run): row for row in _decode(rows)})
     table = StudyTable(done.values())
     write_whole(out / "study.txt", f"{study_mark(study)}\n".encode())
     write_whole(out / "points.csv", points_csv(table.points()))
@@ -158,7 +159,7 @@ def _with_journal(study: Study, out: Path, runner: ChunkRunner, progress: bool) 
 def _logged_rows(record: StudyRows, numbers: Mapping[str, int], path: Path) -> list[Row]:
     try:
         if record.point in numbers:
-            return msgspec.msgpack.decode(record.rows, type=list[Row])
+            return _decode(record.rows)
         error = "no such point"
     except (msgspec.DecodeError, RecursionError) as wrong:
         error = str(wrong)
@@ -187,7 +188,7 @@ def _missing(study: Study, done: dict[tuple[int, int], Row]) -> list[Chunk]:
 
 def _run_chunks(
     study: Study, chunks: Sequence[Chunk], runner: ChunkRunner, progress: bool
-) -> Generator[tuple[Chunk, list[Row]]]:
+) -> Generator[tuple[Chunk, bytes]]:
     total = sum(point.runs for point in study.points)
     left = sum(len(chunk.runs) for chunk in chunks)
     with ExitStack() as stack:
@@ -197,7 +198,7 @@ def _run_chunks(
         task = bar.add_task("runs", total=total, completed=total - left)
         for chunk, rows in results:
             yield chunk, rows
-            bar.advance(task, len(rows))
+            bar.advance(task, len(chunk.runs))
 
 
 @contextmanager
@@ -208,7 +209,7 @@ def _in_processes(study: Study, chunks: Sequence[Chunk], jobs: int) -> Iterator[
         return
     pool = ProcessPoolExecutor(jobs, mp_context=process_context(), initializer=_begin_worker, initargs=(study,))
     try:
-        futures: dict[Future[list[Row]], Chunk] = {pool.submit(_work, chunk): chunk for chunk in chunks}
+        futures: dict[Future[bytes], Chunk] = {pool.submit(_work, chunk): chunk for chunk in chunks}
         yield ((futures[future], future.result()) for future in as_completed(futures))
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
@@ -231,7 +232,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work(chunk: Chunk) -> list[Row]:
+def _work(chunk: Chunk) -> bytes:
     return run_chunk(_study, chunk)
 
 

@@ -8,15 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collabtop.algorithms.shared import binomial_tables
-from collabtop.algorithms.shared.binomial_tables import BinomialDraws, BinomialTable
+from collabtop.algorithms.shared.binomial_tables import BinomialDraws, BinomialTable, TableCache
 
 MEANS = st.floats(0.0, 1.0) | st.sampled_from([0.0, 1.0, 0.5, 1 / 3, 1e-12])
 
 
 def in_table(table, row):
     """The probability with which a row gives the value of each column."""
-    chances = table.keep[row] / table.width
-    np.add.at(chances, table.alias[row], (1 - table.keep[row]) / table.width)
+    keep, alias = np.modf(table.entries[row])
+    chances = keep / table.width
+    np.add.at(chances, alias.astype(np.int64), (1 - keep) / table.width)
     return chances
 
 
@@ -66,13 +67,13 @@ def test_each_arm_has_its_own_mean(times):
     np.testing.assert_array_equal(drawn, means[arms] * np.reshape(times, (-1, 1)))
 
 
-def test_the_draws_of_a_batch_do_not_depend_on_the_batches_before():
+def test_the_draws_of_a_batch_do_not_depend_on_the_batches_before(monkeypatch):
     """A table that is made for one batch is there for the next: this must not change what is drawn."""
     means, arms = np.linspace(0.1, 0.9, 20), np.broadcast_to(np.arange(20), (100, 20))
     draws = BinomialDraws(means)
     first = draws.successes(arms, 50, np.random.default_rng(1))
     again = draws.successes(arms, 50, np.random.default_rng(1))
-    binomial_tables._table.cache_clear()
+    monkeypatch.setattr(binomial_tables, "_TABLES", TableCache(1_000_000))
     anew = draws.successes(arms, 50, np.random.default_rng(1))
     np.testing.assert_array_equal(first, again)
     np.testing.assert_array_equal(first, anew)
@@ -83,3 +84,20 @@ def test_few_draws_of_many_means_use_no_table():
     arms = np.arange(1_000)[np.newaxis]
     drawn = BinomialDraws(means).successes(arms, 10_000, np.random.default_rng(1))
     np.testing.assert_array_equal(drawn[0], np.random.default_rng(1).binomial(10_000, means))
+
+
+def test_rows_that_are_all_the_same_are_drawn_like_others():
+    means, arms = np.linspace(0.1, 0.9, 20), np.broadcast_to(np.arange(20), (100, 20))
+    same, others = (BinomialDraws(means).successes(a, 50, np.random.default_rng(1)) for a in (arms, arms.copy()))
+    np.testing.assert_array_equal(same, others)
+
+
+def test_the_cache_forgets_the_tables_that_were_not_used_for_longest():
+    means = np.array([0.2, 0.5]).tobytes()
+    cache = TableCache(most_entries=2 * (11 + 21))
+    ten, twenty = cache.get(10, means), cache.get(20, means)
+    assert cache.get(10, means) is ten
+    thirty = cache.get(30, means)
+    assert cache.get(30, means) is thirty
+    assert cache.get(20, means) is not twenty
+    assert cache.get(10, means) is not ten  # there was no room for it

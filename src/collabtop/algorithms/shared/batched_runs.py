@@ -41,6 +41,8 @@ class BatchedRuns:
         """The live arms of each run."""
         self.sums: Reals = np.broadcast_to(0.0, (runs, problem.n))
         """The sums of the rewards of the live arms."""
+        self.attached: Reals = np.zeros((0, runs, 0))
+        """Other numbers that an algorithm keeps for each live arm: tables with the shape of `sums`."""
         self.perturbation = 0.25
         """The largest perturbation of a sum, which breaks ties; a quarter leaves gaps of whole numbers in order."""
         self.answers: Flags = np.zeros((runs, problem.n), np.bool_)
@@ -118,6 +120,10 @@ class BatchedRuns:
         places, rows = np.flatnonzero(kept), len(kept)
         self.live = self._live_at(places).reshape(rows, -1) if rows else self.live[:, :0]
         self.sums = self.sums.ravel()[places].reshape(rows, -1) if rows else self.sums[:, :0]
+        tables = len(self.attached)
+        if tables:
+            kept_attached = self.attached.reshape(tables, -1).take(places, axis=1)
+            self.attached = kept_attached.reshape(tables, rows, self.live.shape[1])
         all_needed = self._to_accept == self.live.shape[1]
         finished = all_needed | (self._to_accept == 0)
         if finished.any():
@@ -125,7 +131,7 @@ class BatchedRuns:
                 self._accept(np.repeat(all_needed, self.live.shape[1]).reshape(self.live.shape))
             left = ~finished
             self.runs, self._to_accept = self.runs[left], self._to_accept[left]
-            self.live, self.sums = self.live[left], self.sums[left]
+            self.live, self.sums, self.attached = self.live[left], self.sums[left], self.attached[:, left]
 
 
 def _split(values: Reals, ranked: Reals, below: Ints, start: Ints, keep: int) -> tuple[Flags, Flags]:
