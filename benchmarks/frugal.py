@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 import collabtop as ct
-from collabtop.stats import Crossing, NotReached, fit_crossing, ratio_interval
+from collabtop.crossing import Crossing, NotReached, fit_crossing, ratio_interval
 from collabtop.studies.table import PointSummary
 
 AGENTS = 10

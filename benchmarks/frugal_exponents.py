@@ -21,8 +21,9 @@ from frugal_standard import INSTANCES, Bench, Cell, cells  # type: ignore[import
 
 import collabtop as ct
 from collabtop.algorithms.shared import frugal_plan
+from collabtop.crossing import Crossing, fit_crossing
 from collabtop.problem import right_answers
-from collabtop.stats import Crossing, fewer_wrong_p_value, fit_crossing, holm
+from collabtop.stats import fewer_wrong_p_value, holm
 
 LEVEL, BATCH, AGENTS = 0.05, 500, 10
 SHARES: dict[str, Callable[..., float] | None] = {

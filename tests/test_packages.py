@@ -33,6 +33,7 @@ ORDER = [
     "privacy",
     "problem",
     "intervals",
+    "crossing",
     "stats",
     "events",
     "validation",

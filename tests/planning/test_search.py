@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import collabtop as ct
+from collabtop.crossing import Crossing, NotReached
 from collabtop.planning.search import ErrorCurve
-from collabtop.stats import Crossing, NotReached
 
 
 def normal_tail(scale: float, arms: int = 1) -> Callable[[float], float]:

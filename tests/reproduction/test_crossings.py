@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 import collabtop as ct
+from collabtop.crossing import Crossing, NotReached
 from collabtop.reproduction.crossings import CrossingRuns, CrossingTarget, crossing_targets, find_crossings
 from collabtop.reproduction.evidence import IID, Evidence
-from collabtop.stats import Crossing, NotReached
 
 ARMS = ct.datasets.one_good_arm(n=16, gap=0.3)
 

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from collabtop.crossing import Crossing, NotReached
 from collabtop.reproduction.evidence import FULL, KZZ, NSAR, PRINTED, Crossed
 from collabtop.reproduction.pareto import pareto_figure
 from collabtop.reproduction.prices import (
@@ -19,7 +20,6 @@ from collabtop.reproduction.prices import (
     price_rows,
     prices,
 )
-from collabtop.stats import Crossing, NotReached
 from tests.support.made_up_evidence import made_up_baselines, made_up_evidence
 
 

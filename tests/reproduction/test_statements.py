@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from collabtop.crossing import Crossing, NotReached
 from collabtop.reproduction.evidence import (
     FULL,
     IID,
@@ -19,7 +20,6 @@ from collabtop.reproduction.evidence import (
 from collabtop.reproduction.experiments import fixed_horizon
 from collabtop.reproduction.statements import c1, c2, c3, c4, c5, c6, c7, experiment_statements
 from collabtop.reproduction.verdicts import judged
-from collabtop.stats import Crossing, NotReached
 from tests.support.made_up_evidence import ARMS, made_up_evidence
 
 FIXED = {m: fixed_horizon(ARMS[IID], m) for m in (1, 8)}

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 import collabtop as ct
+from collabtop.crossing import Crossing, NotReached
 from collabtop.reproduction.evidence import (
     FULL,
     PRINTED,
@@ -21,7 +22,6 @@ from collabtop.reproduction.theorem_studies import (
 )
 from collabtop.reproduction.theorems import t1, t3, t4, t5, theorem_statements
 from collabtop.reproduction.verdicts import judged
-from collabtop.stats import Crossing, NotReached
 from tests.support.made_up_evidence import made_up_evidence, made_up_rows
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collabtop.crossing import fit_crossing
 from collabtop.reproduction.statements import bend, fall, spread
 from collabtop.reproduction.verdicts import (
     Claim,
@@ -22,7 +23,7 @@ from collabtop.reproduction.verdicts import (
     quotient,
     share,
 )
-from collabtop.stats import fit_crossing, simultaneous_z
+from collabtop.stats import simultaneous_z
 from collabtop.studies.table import PointSummary
 
 Z = simultaneous_z(100)

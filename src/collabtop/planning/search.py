@@ -8,10 +8,11 @@ import numpy as np
 
 from collabtop.algorithms.base import Algorithm
 from collabtop.arms import SimulatedArms
+from collabtop.crossing import Crossing, NotReached, fit_crossing
 from collabtop.planning.effort import Effort
 from collabtop.problem import Problem, complexity
 from collabtop.runs.spec import DEFAULT_MAX_HORIZON
-from collabtop.stats import Z_95, Crossing, NotReached, fit_crossing, wilson_interval
+from collabtop.stats import Z_95, wilson_interval
 
 _START = 0.5  # times H / K
 _FIRST_RUNS, _MORE = 60, 1.3  # runs of the first step, and by how much each further step has more

@@ -13,10 +13,10 @@ from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.collab_top_iid import CollabTopIID
 from collabtop.algorithms.kzz import KZZ
 from collabtop.arms import SimulatedArms
+from collabtop.crossing import Crossing, NotReached
 from collabtop.problem import Problem
 from collabtop.reproduction.evidence import IID, NON_IID, Crossed, Evidence, Line, fit_points
 from collabtop.reproduction.experiments import AGENTS, baselines, combined, iid_algorithms, noniid_algorithms
-from collabtop.stats import Crossing, NotReached
 from collabtop.studies.grid import Study
 from collabtop.studies.table import PointSummary, StudyTable
 

@@ -6,8 +6,8 @@ from typing import Literal
 import msgspec
 
 from collabtop.arms import SimulatedArms
+from collabtop.crossing import Crossing, NotReached, fit_crossing
 from collabtop.problem import complexity
-from collabtop.stats import Crossing, NotReached, fit_crossing
 from collabtop.studies.table import PointSummary
 
 _PAPER_NAMES = {

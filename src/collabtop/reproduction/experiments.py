@@ -20,11 +20,11 @@ from collabtop.algorithms.registry import available_algorithms, make_algorithm
 from collabtop.algorithms.tzz import TZZ
 from collabtop.algorithms.uniform import Uniform
 from collabtop.arms import BernoulliArms, HeterogeneousArms, SimulatedArms
+from collabtop.crossing import Crossing
 from collabtop.errors import HorizonError, InputError
 from collabtop.problem import complexity
 from collabtop.reproduction.evidence import IID, NON_IID, Axis, fit_points
 from collabtop.runs.spec import make_spec
-from collabtop.stats import Crossing
 from collabtop.studies.grid import Engine, Study
 from collabtop.studies.table import PointSummary
 

@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from collabtop.crossing import Crossing, NotReached
 from collabtop.reproduction.evidence import IID, Evidence, Line
 from collabtop.reproduction.experiments import AGENTS, data_kind
 from collabtop.reproduction.figures import figure_style, legend_height, line_style, place_panels, round_ends
 from collabtop.reproduction.prices import SETTINGS, Price, left_out, prices
-from collabtop.stats import Crossing, NotReached
 
 _SIZE = (7.2, 7.4)
 _BAR = 1.0

@@ -7,9 +7,10 @@ from statistics import NormalDist
 
 import msgspec
 
+from collabtop.crossing import RARE, Crossing, NotReached
 from collabtop.reproduction.evidence import IID, NON_IID, NSAR, Evidence, Line, fit_points
 from collabtop.reproduction.experiments import AGENTS, data_kind
-from collabtop.stats import RARE, Z_95, Crossing, NotReached, holm, smaller_mean_p_value
+from collabtop.stats import Z_95, holm, smaller_mean_p_value
 from collabtop.studies.table import PointSummary
 
 CAPTION = (

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from collabtop.crossing import Crossing, NotReached
 from collabtop.reproduction.evidence import (
     FULL,
     IID,
@@ -33,7 +34,6 @@ from collabtop.reproduction.verdicts import (
     quotient,
     share,
 )
-from collabtop.stats import Crossing, NotReached
 from collabtop.studies.table import PointSummary
 
 _COUNTS = ("Held", "Accepted", "Values", "Window")

@@ -2,13 +2,13 @@
 
 import math
 
+from collabtop.crossing import Crossing, NotReached
 from collabtop.problem import error_bound
 from collabtop.reproduction.evidence import IID, PRINTED, Evidence, paper_name
 from collabtop.reproduction.experiments import AGENTS
 from collabtop.reproduction.growth_verdict import t2
 from collabtop.reproduction.theorem_studies import bound_horizon, corollary_holds_from, printed_special_arm_wins_from
 from collabtop.reproduction.verdicts import Claim, Draft, Estimate, horizon, normal, quotient, share
-from collabtop.stats import Crossing, NotReached
 
 _CORRECT = 0.01
 """The largest error of an algorithm that the lower bounds are about."""

@@ -23,7 +23,8 @@ from typing import Literal
 
 import msgspec
 
-from collabtop.stats import Crossing, NotReached, ratio_interval, simultaneous_z, wilson_interval
+from collabtop.crossing import Crossing, NotReached, ratio_interval
+from collabtop.stats import simultaneous_z, wilson_interval
 from collabtop.studies.table import PointSummary
 
 Verdict = Literal["supported", "not contradicted", "contradicted", "undecided"]
