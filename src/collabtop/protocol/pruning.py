@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from collabtop.protocol.messages import Ints, Reals
-from collabtop.protocol.rows import Rows
+from collabtop.protocol.row_layout import RowLayout
 from collabtop.protocol.ties import smallest_in_rows
 
 
@@ -31,7 +31,7 @@ def prune_all(
     pull: Callable[[Ints, int, int, Sequence[int]], Reals],
 ) -> list[tuple[Ints, Reals]]:
     """`prune` several hands at once. `pull` gets the arms of all hands, and last of all how many are in each."""
-    rows, arms = Rows(list(map(len, hands))), np.concatenate(hands)
+    rows, arms = RowLayout(list(map(len, hands))), np.concatenate(hands)
     sums, before = np.zeros(len(arms)), 0
     for size, total in zip(sizes, pulls, strict=True):
         if total > before:
@@ -40,6 +40,6 @@ def prune_all(
         if size < rows.width:
             best = rows.flat(smallest_in_rows(rows.of(-sums, np.inf), size)).nonzero()[0]
             arms, sums = arms[best], sums[best]
-            rows = Rows([min(size, held) for held in rows.lengths])
+            rows = RowLayout([min(size, held) for held in rows.lengths])
     ends = np.cumsum(rows.lengths)[:-1]
     return list(zip(np.split(arms, ends), np.split(sums, ends), strict=True))

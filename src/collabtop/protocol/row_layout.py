@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from collabtop.protocol.messages import Flags
 
 
-class Rows:
+class RowLayout:
     """A layout in rows of given lengths; shorter rows are padded at their end.
 
-    >>> rows = Rows([2, 1])
+    >>> rows = RowLayout([2, 1])
     >>> rows.of(np.array([0.3, 0.1, 0.2]), padding=np.inf)
     array([[0.3, 0.1],
            [0.2, inf]])
