@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
+from typing import TypeVar
 from unittest.mock import patch
 
 import numpy as np
@@ -26,6 +27,7 @@ from collabtop.problem import right_answers
 from collabtop.stats import fewer_wrong_p_value, holm
 
 LEVEL, BATCH, AGENTS = 0.05, 500, 10
+Done = TypeVar("Done")
 SHARES: dict[str, Callable[..., float] | None] = {
     "0.92, as it is": None,
     "1": lambda size, m: 1 / size,
@@ -49,7 +51,7 @@ def wrong(algorithm: ct.Algorithm, arms: ct.BernoulliArms, agents: int, horizon:
     return runs - right
 
 
-def with_share(share: Callable[..., float] | None, work: Callable[[], list[int]]) -> list[int]:
+def with_share(share: Callable[..., float] | None, work: Callable[[], Done]) -> Done:
     """Do some work with plans that divide pulls differently."""
     caches = frugal_plan.frugal_plan, frugal_plan.smallest_frugal_horizon
     with patch.object(frugal_plan, "pulls_share", share or frugal_plan.pulls_share):
