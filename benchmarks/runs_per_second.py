@@ -7,10 +7,10 @@ per second and core. Columns:
 
 - run: a run with messages; bulk: its samples with one `binomial` call per round, over the live arms and, where every
   agent pulls every arm, over the agents.
-- batched: a run in a batch of 100 (`Algorithm.simulate`), which gives the answer only; sampling: the same `binomial`
-  calls as for bulk, but for 100 runs at once; draws: the `binomial` calls that the batch would make without its tables,
-  repeated without anything else. Of algorithms that draw in many local stages (frugal-top), only draws counts all
-  samples.
+- batched: a run in a batch as large as in a study with many runs (`Algorithm.simulate`), which gives the answer only;
+  sampling: the same `binomial` calls as for bulk, but for as many runs at once; draws: the `binomial` calls that the
+  batch would make without its tables, repeated without anything else. Of algorithms that draw in many local stages
+  (frugal-top), only draws counts all samples.
 
 Algorithms for one agent get ten times the horizon, as if ten agents shared for free. Algorithms with a confidence (.95)
 run until they are sure or T is used up. kl-lucb, which decides after every second pull, runs on 16 easy arms.
@@ -34,9 +34,9 @@ from collabtop.algorithms.registry import algorithm_options
 from collabtop.algorithms.shared import binomial_tables
 from collabtop.arms import SimulatedArms
 from collabtop.arms.base import Reals
+from collabtop.studies.chunks import batch_end
 
 AGENTS = 10
-BATCH = 100
 SETTINGS = [(1, 30_000), (8, 600_000)]
 IID, MIXED = ct.datasets.movielens_like(), ct.datasets.movielens_like_groups()
 EASY = ct.BernoulliArms([0.9] + [0.5] * 15)
@@ -127,20 +127,20 @@ def batched_seconds(line: Line, most: float) -> tuple[float, float, float] | Non
         return None
     problem = ct.Problem(line.arms.n, line.m, line.agents, line.horizon)
     result = ct.identify(line.arms, line.m, agents=line.agents, horizon=line.horizon, algorithm=line.algorithm, seed=0)
-    rounds = rounds_of(result, line.arms)
+    rounds, size = rounds_of(result, line.arms), batch_end(1_000, line.arms.means.size) - 1_000
     recorded, rng = RecordedDraws(0), np.random.default_rng(0)
     with patch.object(binomial_tables, "_MOST_ENTRIES", 0):  # no tables, so that all draws are recorded
-        line.algorithm.answers(problem, line.arms.means, BATCH, recorded)
+        line.algorithm.answers(problem, line.arms.means, size, recorded)
 
     def sample() -> None:
         for pulls, means in rounds:
-            rng.binomial(pulls, means, (BATCH, *means.shape))
+            rng.binomial(pulls, means, (size, *means.shape))
 
     def draw() -> None:
         for call in recorded.calls:
             rng.binomial(*call)
 
-    work = (lambda: line.algorithm.answers(problem, line.arms.means, BATCH, rng), sample, draw)
+    work = (lambda: line.algorithm.answers(problem, line.arms.means, size, rng), sample, draw)
     times: list[list[float]] = [[], [], []]
     ends = time.process_time() + most
     while len(times[0]) < 3 or time.process_time() < ends:
@@ -148,7 +148,7 @@ def batched_seconds(line: Line, most: float) -> tuple[float, float, float] | Non
             began = time.process_time()
             action()
             kind.append(time.process_time() - began)
-    batched, sampling, draws = (min(kind) / BATCH for kind in times)
+    batched, sampling, draws = (min(kind) / size for kind in times)
     return batched, sampling, draws
 
 
