@@ -120,9 +120,10 @@ def hostile(records: list[Plain], sums: list[Plain]) -> Iterator[tuple[str, list
     yield "reward", changed(records, "Rewards", rewards=b"\xff" * 7 + b"\x7f" + rewards_of(records)["rewards"][8:])
     yield "first", changed(records, "Rewards", first=2**53)
     yield "gap", changed(records, "Rewards", first=3)
-    single = [("a", 2), ("a", -1), ("n", 2**53), ("n", -1), ("i", 3), ("i", -1), ("i", 2**31), ("r", 2.0), ("s", -1.0)]
-    for name, value in [*single, ("r", float("nan")), ("r", float("inf")), ("s", float("inf"))]:
-        yield f"single reward, {name}={value}", changed(records, "Reward", **{name: value})
+    single: list[tuple[str, float]] = [("a", 2), ("a", -1), ("n", 2**53), ("n", -1), ("i", 3), ("i", -1), ("i", 2**31)]
+    single += [(name, value) for name in ("r", "s") for value in (-1.0, float("nan"), float("inf"))]
+    for field, wrong in single:
+        yield f"single reward, {field}={wrong}", changed(records, "Reward", **{field: wrong})
     yield "times", changed(sums, "Sums", times=big * 3)
     yield "negative times", changed(sums, "Sums", times=b"\xff" * 12)
     yield "state", changed(sums, "Sums", state=b"")
