@@ -25,8 +25,9 @@ from frugal_standard import INSTANCES, SEARCH_RUNS, Bench, Cell, cells  # type: 
 import collabtop as ct
 from collabtop.algorithms.shared import frugal_plan
 from collabtop.algorithms.shared.batched_runs import deal_hands
+from collabtop.crossing import Crossing, fit_crossing
 from collabtop.protocol.messages import Flags, Ints, Reals
-from collabtop.stats import Crossing, fewer_wrong_p_value, fit_crossing, holm
+from collabtop.stats import fewer_wrong_p_value, holm
 
 LEVEL, BATCH, POINTS = 0.05, 500, 0.02
 FEW, MANY = 32, 128  # pulls per arm, T K / n
