@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from collabtop.protocol.ties import random_order
+from collabtop.protocol.ties import random_order, smallest, smallest_in_rows, sort
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,28 @@ from collabtop.protocol.ties import random_order
 def test_the_order_is_that_of_a_sort_by_sum_and_then_by_chance(sums):
     chance = np.random.default_rng(9).random(len(sums))
     assert random_order(sums, np.random.default_rng(9)).tolist() == np.lexsort((chance, sums)).tolist()
+
+
+@pytest.mark.parametrize("length", [30, 5_000], ids=["few", "many"])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
+def test_the_smallest_are_the_first_of_a_stable_sort(length, share):
+    rows, count = np.random.default_rng(5).integers(40, size=(3, length)).astype(float), int(share * length)
+    chosen = smallest_in_rows(rows, count)
+    for row, flags in zip(rows, chosen, strict=True):
+        first = sorted(np.argsort(row, kind="stable")[:count].tolist())
+        assert np.flatnonzero(flags).tolist() == first
+        assert np.flatnonzero(smallest(row, count)).tolist() == first
+
+
+@pytest.mark.parametrize("length", [0, 30, 5_000])
+def test_few_and_many_values_are_sorted(length):
+    values = np.random.default_rng(6).random(length)
+    expected = sorted(values.tolist())
+    sort(values)
+    assert values.tolist() == expected
+
+
+def test_an_order_whose_keys_rounding_makes_equal_is_still_by_chance():
+    sums, chance = np.full(300, 2.0**40), np.random.default_rng(7).random(300)
+    assert len(set((sums + chance).tolist())) < 300
+    assert random_order(sums, np.random.default_rng(7)).tolist() == chance.argsort().tolist()

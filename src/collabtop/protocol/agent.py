@@ -21,7 +21,7 @@ from collabtop.protocol.open_arms import OpenArms, all_arms, halves
 from collabtop.protocol.pruning import prune
 from collabtop.protocol.rounding import with_squares
 from collabtop.protocol.setup import Setup
-from collabtop.protocol.ties import perturbed, random_order
+from collabtop.protocol.ties import perturbed, random_order, sort
 
 CheckDraw = Callable[[int, int, Ints, Ints], None]
 """Called before a draw with the agent, the number of its first pull, the arms and the times; may raise an error."""
@@ -303,7 +303,7 @@ class Agent:
         rng = self.draws.bulk
         self._order = random_order(self._sums, rng)
         self._keys = perturbed(self._means[self._order], rng, bounded=self._problem.bounded)
-        self._keys.sort()
+        sort(self._keys)
 
     def _sample(self, message: msg.Sample) -> msg.Values:
         return msg.Values(self._keys[sampling.around(message.rank, message.total, len(self._keys))])

@@ -52,21 +52,27 @@ class Crew:
         plain = not (setup.problem.numbered or setup.prices or setup.privacy)
         self._pull = arms.pull_together if plain else None
         n, count = setup.problem.n, setup.problem.agents
-        self._open = OpenArms(n, count) if n * count <= _FEW_ARMS and self._pull else None
+        self._pulls_open_together = n * count <= _FEW_ARMS
+        self._open: OpenArms | None = None  # of all agents, as long as they have been asked together
         self._prunes_together = count <= n <= _FEW_ARMS
 
     def answer(self, requests: Sequence[Request]) -> list[Reply]:
         """Let each agent answer its request."""
-        question, open_arms = self._common_question(requests), self._open
-        if isinstance(question, PullOpen) and open_arms is not None:
-            return self._answer_together(requests, lambda: self._pull_open(open_arms, question))
+        question = self._common_question(requests)
+        if isinstance(question, PullOpen) and self._pulls_open_together:
+            return self._answer_together(requests, lambda: self._pull_open(question))
         if isinstance(question, Prune) and self._prunes_together:
             return self._answer_together(requests, lambda: self._prune(question))
-        if open_arms is not None and any(map(_asks_open, requests)):
-            for agent, alone in zip(self.members, open_arms.by_agent(), strict=True):  # as far as they are
-                agent.open_arms = alone
-            self._open = None
+        if self._pulls_open_together and any(map(_asks_open, requests)):
+            self._part()
         return [self.members[request.agent].answer(request) for request in requests]
+
+    def _part(self) -> None:
+        """From now on, let each agent pull its open arms on its own."""
+        self._pulls_open_together = False
+        if self._open is not None:
+            for agent, open_arms in zip(self.members, self._open.by_agent(), strict=True):
+                agent.open_arms = open_arms
 
     def _common_question(self, requests: Sequence[Request]) -> Message | None:
         """The one message that all agents get, if they can answer it together; else None."""
@@ -98,7 +104,8 @@ class Crew:
         self.batches.append((arms, division.times_by_arm, division.add_up(sums), None))
         return Means(sums / division.times)
 
-    def _pull_open(self, open_arms: OpenArms, question: PullOpen) -> Sequence[Message]:
+    def _pull_open(self, question: PullOpen) -> Sequence[Message]:
+        open_arms = self._open = self._open or OpenArms(self._problem.n, len(self.members))
         open_arms.keep(question.survived)
         arms, times, agents = open_arms.arms, halves(question.times), len(self.members)
         open_arms.pulls += question.times * agents

@@ -10,6 +10,10 @@ AMPLITUDE = 2.0**-36
 
 _FEW = 256
 
+# NumPy selects a single rank and sorts (unless the sort is stable) with AVX-512. On many processors all that follows is
+# then slower for a while, which costs more than it saves for fewer values than this.
+_MANY = 2**12
+
 
 # Means without bounds have rounding errors in proportion to their size; the scoreboard keeps 44 bits of a sum.
 _RELATIVE_AMPLITUDE = 2.0**-40
@@ -54,6 +58,17 @@ def random_order(sums: Reals, rng: np.random.Generator) -> Ints:
     return np.lexsort((chance, sums))
 
 
+def sort(values: Reals) -> None:
+    """Sort values in place."""
+    values.sort(kind=None if len(values) >= _MANY else "stable")
+
+
+def _of_rank(values: Reals, rank: int) -> Reals:
+    """The value of this rank, 0 for the smallest, or that of each row."""
+    ordered = np.partition(values, rank if values.shape[-1] >= _MANY else (rank, rank))
+    return ordered[..., rank]
+
+
 def smallest(values: Reals, count: int) -> Flags:
     """Mark exactly `count` smallest values, 0 <= count <= len(values); of equal ones, the first.
 
@@ -62,9 +77,7 @@ def smallest(values: Reals, count: int) -> Flags:
     """
     if count == 0:
         return np.zeros(len(values), np.bool_)
-    ordered = values.copy()
-    ordered.partition(count - 1)
-    return first_up_to(values, ordered[count - 1], count)
+    return first_up_to(values, float(_of_rank(values, count - 1)), count)
 
 
 def smallest_in_rows(rows: Reals, count: int) -> Flags:
@@ -76,7 +89,7 @@ def smallest_in_rows(rows: Reals, count: int) -> Flags:
     """
     if count == 0:
         return np.zeros(rows.shape, np.bool_)
-    last = np.partition(rows, count - 1)[:, count - 1 : count]
+    last = _of_rank(rows, count - 1)[:, np.newaxis]
     chosen: Flags = rows <= last
     if np.count_nonzero(chosen) > count * len(rows):
         for row in np.flatnonzero(np.count_nonzero(chosen, axis=1) > count).tolist():

@@ -135,13 +135,13 @@ class AllAgents:
         coordinator = self._coordinator
         if shares and not answers:
             raise SiteError("all agents are lost for good")
-        sums, pulls = np.zeros(len(live)), 0
+        sums, pulls, by_agent, problem = np.zeros(len(live)), 0, self._by_agent, coordinator.problem
         for agent, local_means in zip(answers, means, strict=True):
             times = shares[agent][1]
-            sums += local_means * (times * coordinator.problem.weight(agent))
+            sums += local_means * (times * problem.weight(agent))
             pulls += times
             self._pulls_by_agent[agent] += times
-            if self._by_agent:
+            if by_agent:
                 self._sums_by_agent.setdefault(agent, np.zeros(coordinator.scoreboard.n))[live] += local_means * times
         if coordinator.tolerates_loss and coordinator.problem.weights is not None:
             return self._add_up_again(live)
