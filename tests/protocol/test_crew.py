@@ -191,6 +191,10 @@ def test_an_agent_does_not_pull_past_the_horizon():
         pulled_together(crew, [([1, 2], [5, 6])] * AGENTS)
 
 
+def test_no_request_gets_no_reply():
+    assert Crew(ARMS, setup_of(), Recorder()).answer([]) == []
+
+
 def test_a_halted_agent_pulls_no_more():
     crew = Crew(ARMS, setup_of(), Recorder())
     crew.members[2].halt()

@@ -76,8 +76,10 @@ class Crew:
 
     def _common_question(self, requests: Sequence[Request]) -> Message | None:
         """The one message that all agents get, if they can answer it together; else None."""
+        if not requests or not self._can_pull_together:
+            return None
         first = requests[0].messages
-        if type(first[0]) not in (PullOpen, Prune) or not self._can_pull_together:
+        if type(first[0]) not in (PullOpen, Prune):
             return None
         alike = all(len(request.messages) == 1 and request.messages[0] is first[0] for request in requests)
         everyone = len(requests) == len(self.members) and all(map(Agent.is_new, self.members, requests))
