@@ -28,7 +28,7 @@ class Tape:
     def __init__(self, *, limit: int = 10**9) -> None:
         self.calls: Counter[float] = Counter()
         self._lock = threading.Lock()
-        self._rewards = {mean: np.random.default_rng(index).random(20_000) < mean for index, mean in enumerate(MEANS)}
+        self._rewards = {mean: np.random.default_rng(index).random(10**6) < mean for index, mean in enumerate(MEANS)}
         self.limit = limit
 
     def __call__(self, mean, rng):

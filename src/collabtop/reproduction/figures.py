@@ -70,7 +70,7 @@ BARS = (
 """What the error bars show, and where they differ from the paper's."""
 # Sizes are in inches.
 _WIDTH, _ROW = 7.2, 2.6  # the width is that of the text on a printed page
-_LEGEND_ROW, _LEGEND_MARGIN = 0.165, 0.1
+_LEGEND_ROW, _LEGEND_MARGIN = 0.19, 0.15
 _LEFT, _BETWEEN, _RIGHT = 0.92, 1.0, 0.28  # beside panels: numbers, and the label of the axis
 _ABOVE, _BELOW = 0.28, 0.45  # a panel's title, and the numbers and label below
 _CHARACTER, _FROM_NUMBERS, _X_LABEL = 0.068, 0.13, 0.25  # width, and from an axis to its label
