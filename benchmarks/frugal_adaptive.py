@@ -2,12 +2,13 @@
 
     python benchmarks/frugal_adaptive.py [--means F] [--runs 2000] [--seed 1] [--only NAME ...]
 
-frugal-top fixes sizes and pulls before the first pull. The designs here do not: an arm that is clearly worse than the
-best one is rejected early, and the time that it would have taken goes to the rounds to come. They are simulated here
-only. The first table has the cells of `frugal_exponents.py`, on which the designs were chosen; the second has others.
-"kzz better" are cells in which kzz has fewer errors beyond chance (Holm over the cells of a design, .05); "by 2 points"
-are those in which the measured error of kzz is lower by .02 or more. The horizon is that for error .01 on the means of
-a file, or else on the MovieLens-like ones, with 10 agents; words are those at 2 H / K there. About 15 minutes.
+frugal-top fixes sizes and pulls before the first pull, and FrugalTop(adaptive=True) chooses one of up to four such
+plans. The designs here go further: an arm that is clearly worse than the best one is rejected early, and the time that
+it would have taken goes to the rounds to come. They are simulated here only. The first table has the cells of
+`frugal_exponents.py`, on which the designs were chosen; the second has others. "kzz better" are cells in which kzz has
+fewer errors beyond chance (Holm over the cells of a design, .05); "by 2 points" are those in which the measured error
+of kzz is lower by .02 or more. The horizon is that for error .01 on the means of a file, or else on the MovieLens-like
+ones, with 10 agents; words are those at 2 H / K there. About 15 minutes.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ import argparse
 import math
 from functools import lru_cache
 from typing import NamedTuple
-from unittest.mock import patch
 
 import numpy as np
-from frugal_exponents import AGENTS, HORIZONS, with_share, wrong  # type: ignore[import-not-found]
+from frugal_exponents import AGENTS, HORIZONS, wrong  # type: ignore[import-not-found]
 from frugal_standard import INSTANCES, SEARCH_RUNS, Bench, Cell, cells  # type: ignore[import-not-found]
 
 import collabtop as ct
 from collabtop.algorithms.shared import frugal_plan
 from collabtop.algorithms.shared.batched_runs import deal_hands
+from collabtop.algorithms.shared.frugal_choice import evidence
 from collabtop.crossing import Crossing, fit_crossing
 from collabtop.protocol.messages import Flags, Ints, Reals
 from collabtop.stats import fewer_wrong_p_value, holm
@@ -103,10 +104,7 @@ class AdaptiveRuns:
     def _plan(self, horizon: int, power: float) -> frugal_plan.FrugalPlan:
         fewest = max(self.design.by_each, -(-self.design.handed_over // self.agents))
         problem = ct.Problem(self.n, 1, self.agents, horizon)
-        with patch.object(frugal_plan, "_FEWEST_ARMS", fewest):
-            plan = with_share(lambda size, m: size**-power, lambda: frugal_plan.frugal_plan(problem, 0.001))
-        assert isinstance(plan, frugal_plan.FrugalPlan)
-        return plan
+        return frugal_plan.frugal_plan(problem, 0.001, power=power, fewest=fewest)
 
     def _prune(self) -> None:
         """The local stages, then the first ranking; all agents wait for the slowest."""
@@ -120,7 +118,7 @@ class AdaptiveRuns:
             hands, sums = ranked(hands, sums, size, self.rng)
             if self.design.local is not None:
                 limit = math.log(self.plan.local_sizes[0]) + self.design.local
-                sums = np.where(evidence(sums, total) <= limit, sums, -1.0)
+                sums = np.where(evidence(sums / total, total) <= limit, sums, -1.0)
             before = total
         runs = len(self.count)
         self.arms, self.sums = ranked(hands.reshape(runs, -1), sums.reshape(runs, -1), hands.size // runs, self.rng)
@@ -171,7 +169,8 @@ class AdaptiveRuns:
         keep = np.maximum(1, ladder[:, 1]).astype(np.int64)  # the last round settles all arms
         self.arms, self.sums = ranked(self.arms, self.sums, int(keep.max()), self.rng)
         if self.design.shared is not None and (first or not self.design.once):
-            clear = evidence(self.sums, self.pulls[:, np.newaxis]) > math.log(self.n) + self.design.shared
+            pulls = self.pulls[:, np.newaxis]
+            clear = evidence(self.sums / pulls, pulls) > math.log(self.n) + self.design.shared
             left = np.minimum(keep, np.maximum(2, np.count_nonzero(~clear & (self.sums >= 0), axis=1)))
             if first and self.design.steep is not None:
                 self.power = np.where(left <= 0.75 * keep, self.design.steep, self.power[:, 0])[:, np.newaxis]
@@ -188,19 +187,6 @@ def ranked(arms: Ints, sums: Reals, keep: int, rng: np.random.Generator) -> tupl
     return np.take_along_axis(arms, order, 1), np.take_along_axis(sums, order, 1)
 
 
-def evidence(sums: Reals, pulls: int | Reals) -> Reals:
-    """The log likelihood ratio for "the best arm of the row is better" against "both are equal", for 0/1 rewards."""
-    means = np.clip(sums / pulls, 0.0, 1.0)
-    best = means.max(axis=1, keepdims=True)
-    apart = negative_entropy(means) + negative_entropy(best)
-    return np.asarray(pulls * (apart - 2 * negative_entropy((means + best) / 2)))
-
-
-def negative_entropy(chances: Reals) -> Reals:
-    inside = np.clip(chances, 1e-12, 1 - 1e-12)
-    return np.asarray(inside * np.log(inside) + (1 - inside) * np.log1p(-inside))
-
-
 @lru_cache
 def ladders(n: int) -> Reals:
     """Row s: the numbers of open arms in the rounds to come if s are open, then zeros."""
@@ -211,15 +197,19 @@ def ladders(n: int) -> Reals:
     return table
 
 
-def wrong_of(design: Design | None, arms: ct.BernoulliArms, agents: int, horizon: int, runs: int, seed: int) -> int:
-    """Wrong answers in so many runs; None is frugal-top as it is."""
-    if design is None:
-        return int(wrong(ct.FrugalTop(), arms, agents, horizon, runs))
+def wrong_of(
+    design: Design | ct.FrugalTop, arms: ct.BernoulliArms, agents: int, horizon: int, runs: int, seed: int
+) -> int:
+    """Wrong answers in so many runs."""
+    if isinstance(design, ct.FrugalTop):
+        return int(wrong(design, arms, agents, horizon, runs))
     rng, parts = np.random.default_rng(seed), [min(BATCH, runs - done) for done in range(0, runs, BATCH)]
     return sum(int(AdaptiveRuns(arms.means, agents, horizon, design, part, rng).wrong.sum()) for part in parts)
 
 
-def compared(design: Design | None, places: list[tuple[Cell, int]], kzz: list[int], runs: int, seed: int) -> str:
+def compared(
+    design: Design | ct.FrugalTop, places: list[tuple[Cell, int]], kzz: list[int], runs: int, seed: int
+) -> str:
     """The columns of one design for some cells."""
     ours = [wrong_of(design, INSTANCES[c.instance](c.n, 1), c.agents, t, runs, seed) for c, t in places]
     worse = holm([fewer_wrong_p_value(b, runs, a, runs) for a, b in zip(ours, kzz, strict=True)], LEVEL)
@@ -228,15 +218,15 @@ def compared(design: Design | None, places: list[tuple[Cell, int]], kzz: list[in
     return f"{np.mean(ours) / runs:.3f} | {len(names)}: {', '.join(names) or '-'} | {behind}"
 
 
-def on_film(design: Design | None, film: ct.BernoulliArms, runs: int, seed: int) -> str:
+def on_film(design: Design | ct.FrugalTop, film: ct.BernoulliArms, runs: int, seed: int) -> str:
     """The horizon for error .01, and the words of a run at about that horizon."""
     unit = ct.complexity(film, 1) / AGENTS
     horizons = [round(unit * factor) for factor in HORIZONS]
     errors = [wrong_of(design, film, AGENTS, horizon, runs, seed) for horizon in horizons]
     at = fit_crossing(horizons, errors, [runs] * len(horizons))
     shown = f"{at.horizon:,.0f} ({at.low:,.0f} to {at.high:,.0f})" if isinstance(at, Crossing) else "not found"
-    if design is None:
-        return f"{shown} | {ct.FrugalTop().most_words(ct.Problem(film.n, 1, AGENTS, horizons[2]))}"
+    if isinstance(design, ct.FrugalTop):
+        return f"{shown} | {design.most_words(ct.Problem(film.n, 1, AGENTS, horizons[2]))}"
     batch = AdaptiveRuns(film.means, AGENTS, horizons[2], design, BATCH, np.random.default_rng(seed))
     return f"{shown} | {batch.words.mean():.0f}"
 
@@ -250,9 +240,11 @@ def main() -> None:
     options = parser.parse_args()
     runs, film = options.runs, ct.read_arms(options.means) if options.means else ct.datasets.movielens_like()
     assert isinstance(film, ct.BernoulliArms)
-    designs: dict[str, Design | None] = {"fixed, as it is": None} | {
-        name: design for name, design in DESIGNS.items() if options.only is None or name in options.only
-    }
+    simulated = {name: design for name, design in DESIGNS.items() if options.only is None or name in options.only}
+    designs: dict[str, Design | ct.FrugalTop] = {
+        "frugal-top": ct.FrugalTop(),
+        "adaptive": ct.FrugalTop(adaptive=True),
+    } | simulated
     bench = Bench(seed=1, jobs=2, share=1.0)
     standard = [(cell, bench.horizon(cell)) for cell in cells([64, 588]) if cell.m == 1]
     INSTANCES.update(OTHERS)

@@ -30,9 +30,9 @@ LEVEL, BATCH, AGENTS = 0.05, 500, 10
 Done = TypeVar("Done")
 SHARES: dict[str, Callable[..., float] | None] = {
     "0.92, as it is": None,
-    "1": lambda size, m: 1 / size,
-    "1.05": lambda size, m: size**-1.05,
-    "1.05, up to 1.2 from 64 arms on": lambda size, m: rising(size, 1.05, 1.2, 64),
+    "1": lambda size, m, power: 1 / size,
+    "1.05": lambda size, m, power: size**-1.05,
+    "1.05, up to 1.2 from 64 arms on": lambda size, m, power: rising(size, 1.05, 1.2, 64),
 }
 HORIZONS = (1.3, 1.6, 2.0, 2.5, 3.1)  # times H / K, around the horizon for error .01
 

@@ -131,7 +131,7 @@ def test_every_further_round_trip_lowers_the_error():
     problem, runs = ct.Problem(588, 1, 10, 12_000), 500
     wrong = []
     for round_trips in (1, 2, 4):
-        plan = ct.FrugalTop(round_trips=round_trips).plan(problem)
+        (plan,) = ct.FrugalTop(round_trips=round_trips).plans(problem)
         errors = first_errors(means, 1, 10, plan, runs, np.random.default_rng(round_trips))
         wrong.append(int(np.count_nonzero(errors >= 0)))
     # About 40, 12 and 4 are expected.

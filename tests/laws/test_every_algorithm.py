@@ -35,6 +35,7 @@ OF_THE_PAPER = {
 }
 TITLES = {algorithm.title for algorithm in OF_THE_PAPER.values()}
 OTHERS = {name: ct.make_algorithm(name) for name in ct.available_algorithms() if name not in TITLES}
+OTHERS["frugal-top, adaptive"] = ct.FrugalTop(adaptive=True)
 EVERY = OF_THE_PAPER | OTHERS  # algorithms added to the registry are tested as well
 every_algorithm = pytest.mark.parametrize("algorithm", EVERY.values(), ids=EVERY.keys())
 of_the_paper = pytest.mark.parametrize("algorithm", OF_THE_PAPER.values(), ids=OF_THE_PAPER.keys())

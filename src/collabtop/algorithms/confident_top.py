@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.shared.allocation import AllAgents, balanced_time, pull_balanced_squares
+from collabtop.algorithms.shared.allocation import AllAgents, balanced_time, pull_balanced_squares, pulling_agents
 from collabtop.algorithms.shared.elimination import eliminate, guess_rest, settle_rest
 from collabtop.coordination.coordinator import Coordinator
 from collabtop.errors import SettingError
@@ -127,8 +127,7 @@ class ConfidentTop(_Race):
         # An agent computes its pulls from the number of open arms and the round; at first all arms are open.
         if not all_live or cut_short:
             free = (*(("count",) if all_live else ()), *(() if cut_short else ("times",)))
-            share = balanced_time(len(live), times, coordinator.agents)
-            pulling = -(-len(live) * times // share)  # the other agents are not asked
+            pulling = pulling_agents(len(live), times, coordinator.agents)  # the other agents are not asked
             coordinator.tell(dict.fromkeys(range(pulling), OpenArms(len(live), times, free=free)))
         return pull_balanced_squares(coordinator, live, times, all_live=all_live)
 

@@ -7,17 +7,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from collabtop.algorithms.base import Algorithm
-from collabtop.algorithms.shared.allocation import pull_balanced
+from collabtop.algorithms.shared.allocation import pull_balanced, pulling_agents
 from collabtop.algorithms.shared.batched_runs import BatchedRuns, deal_hands, prune_hands
 from collabtop.algorithms.shared.elimination import eliminate
 from collabtop.algorithms.shared.frugal_bound import frugal_error_bound, frugal_round_trips_bound, frugal_words_bound
-from collabtop.algorithms.shared.frugal_plan import FrugalPlan, frugal_plan, smallest_frugal_horizon
+from collabtop.algorithms.shared.frugal_choice import choose_plans, possible_plans, smallest_adaptive_horizon
+from collabtop.algorithms.shared.frugal_plan import FrugalPlan, smallest_frugal_horizon
 from collabtop.algorithms.shared.recovery import planned_pulls, reopen_arms
-from collabtop.algorithms.shared.schedules import new_pulls
+from collabtop.algorithms.shared.schedules import envelope
 from collabtop.coordination.coordinator import Coordinator
+from collabtop.errors import SettingError
 from collabtop.problem import Problem
 from collabtop.protocol import shuffling
-from collabtop.protocol.messages import Flags, Hand, Ints, Prune, Reals
+from collabtop.protocol.messages import Flags, Hand, Ints, Message, OpenArms, Prune, Pull, Reals
 from collabtop.validation import real_number, whole_number, wrong_value
 
 
@@ -30,6 +32,9 @@ class FrugalTop(Algorithm):
             keeps room for. It is part of the error bound; a smaller risk means that more arms are handed over.
         round_trips: the most round trips that a run may take, at least 1. None leaves the number to the plan, which
             takes about 7 for m = 1 and 11 for m = 8 with 10 agents; more are of little use.
+        adaptive: for m = 1, choose one of several plans after the first ranking: the more arms are clearly worse than
+            the best one by then, the fewer stay open. It suits means that are spaced evenly near the best one, costs a
+            word per agent, and sites cannot compare its questions with a plan, or add noise.
 
     >>> import collabtop as ct
     >>> arms = ct.BernoulliArms([0.9] + [0.4] * 99)
@@ -44,53 +49,64 @@ class FrugalTop(Algorithm):
     name: ClassVar[str] = "frugal-top"
     summary: ClassVar[str] = "The default for IID arms: few words, few round trips, and the whole horizon is spent."
     fixed_schedule: ClassVar[bool] = True
+    messages: ClassVar[tuple[type[Message], ...]] = (Prune, Pull, OpenArms)
     private: ClassVar[bool] = True
     iid_only: ClassVar[bool] = True
     survives_loss: ClassVar[bool] = True
     risk: float = 0.001
     round_trips: int | None = None
+    adaptive: bool = False
 
     def __post_init__(self) -> None:
+        if self.adaptive:
+            if self.round_trips is not None:
+                raise SettingError("adaptive=True has no limit on round trips: leave round_trips out")
+            for name in ("fixed_schedule", "private"):  # of the class, where an option decides
+                object.__setattr__(self, name, False)
         if self.round_trips is not None:
             whole_number("round_trips", self.round_trips, least=1)
         if not 0 < real_number("risk", self.risk) < 1:
             raise wrong_value("risk", self.risk, "a probability between 0 and 1 is needed")
 
+    def check(self, problem: Problem) -> None:
+        """The adaptive run needs m = 1."""
+        if self.adaptive and problem.inner.m > 1:
+            raise SettingError(f"adaptive=True needs m = 1, but m is {problem.m}: leave adaptive out")
+
     def smallest_horizon(self, problem: Problem) -> int:
         """One pull per arm before the first elimination."""
+        if self.adaptive:
+            return smallest_adaptive_horizon(problem.n, problem.agents, self.risk)
         return smallest_frugal_horizon(problem.n, problem.inner.m, problem.agents, self.risk, self.round_trips)
 
-    def plan(self, problem: Problem) -> FrugalPlan:
-        """The stages of a run, with m <= n / 2."""
-        return frugal_plan(problem, self.risk, self.round_trips)
+    def plans(self, problem: Problem) -> tuple[FrugalPlan, ...]:
+        """The stages of a run, with m <= n / 2; several plans only if `adaptive`, the same up to the first ranking."""
+        return possible_plans(problem, self.risk, self.round_trips, adaptive=self.adaptive)
 
     def most_pulls(self, problem: Problem) -> list[tuple[int, int]]:
         """The pulls of the plan: all hands in each local stage, then the open arms of each shared round."""
-        plan = self.plan(problem)
-        local = [size * problem.agents for size in plan.local_sizes[: len(plan.local_pulls)]]
-        pulls = new_pulls([*plan.local_pulls, *plan.shared_pulls])
-        return [(min(problem.n, size), new) for size, new in zip([*local, *plan.shared_sizes], pulls, strict=True)]
+        return envelope([plan.pulls(problem) for plan in self.plans(problem)])
 
     def most_words(self, problem: Problem) -> int:
         """The words of the plan, which has the same sizes at every horizon."""
-        return frugal_words_bound(self._shortest(problem), self.risk, self.round_trips)
+        return frugal_words_bound(self._shortest(problem), self.risk, self.round_trips, adaptive=self.adaptive)
 
     def most_round_trips(self, problem: Problem) -> int:
         """One to deal, prune and hand over, and one per shared round after that."""
-        return frugal_round_trips_bound(self._shortest(problem), self.risk, self.round_trips)
+        return frugal_round_trips_bound(self._shortest(problem), self.risk, self.round_trips, adaptive=self.adaptive)
 
     def error_bound(self, means: ArrayLike, problem: Problem) -> float:
         """The bound of docs/frugal-top.md."""
-        return frugal_error_bound(means, problem.m, problem.agents, problem.horizon, self.risk, self.round_trips)
+        return frugal_error_bound(
+            means, problem.m, problem.agents, problem.horizon, self.risk, self.round_trips, adaptive=self.adaptive
+        )
 
     def _shortest(self, problem: Problem) -> Problem:
         return problem.at_horizon(self.smallest_horizon(problem))
 
     def run(self, coordinator: Coordinator, problem: Problem, rng: np.random.Generator) -> None:
         """All local stages in one exchange, then shared rounds."""
-        plan = self.plan(problem)
-        sizes = [*plan.shared_sizes, 0]  # n_0, n_1, ...
-        planned = list(zip(plan.shared_sizes, new_pulls(plan.shared_pulls), strict=True))
+        plan, *others = plans = self.plans(problem)
         board, r, live = coordinator.scoreboard, 0, np.arange(problem.n)  # I_0
         while len(live):
             phase = "local" if r == 0 and plan.local_pulls else "shared"
@@ -98,22 +114,46 @@ class FrugalTop(Algorithm):
             if phase == "local":
                 live = prune(coordinator, problem.n, plan, rng)
             else:
-                pulls = planned_pulls(coordinator, planned[r:], len(live))
+                pulls = planned_pulls(coordinator, plan.rounds[r:], len(live))
                 board.add(live, *pull_balanced(coordinator, live, pulls, all_live=len(live) == problem.n))
-            live = eliminate(board, live, problem.m, sizes[r + 1], r, phase, rng)  # I_{r+1}
+            if r == 0 and others:
+                plan = choose(coordinator, live, plans)
+            live = eliminate(board, live, problem.m, plan.sizes[r + 1], r, phase, rng)  # I_{r+1}
             r += 1
 
     def simulate(self, problem: Problem, means: Reals, runs: int, rng: np.random.Generator) -> Flags:
         """Simulate the answers of many runs at once; who pulls an arm in a shared round matters for noise only."""
-        plan = self.plan(problem)
+        plan, *others = plans = self.plans(problem)
         batch = BatchedRuns(problem, means, runs, rng)
-        for r, (pulls, keep) in enumerate(zip(new_pulls(plan.shared_pulls), [*plan.shared_sizes[1:], 0], strict=True)):
-            if r == 0 and plan.local_pulls:
-                prune_batch(batch, problem.agents, plan, problem.noise)
-            else:
-                batch.pull(pulls)
-            batch.eliminate(keep)
+        if plan.local_pulls:
+            prune_batch(batch, problem.agents, plan, problem.noise)
+        else:
+            batch.pull(plan.shared_pulls[0])
+        if not others:
+            share_batch(batch, plan)
+            return batch.answers
+        chosen = choose_plans(batch.sums / plan.shared_pulls[0], plan.shared_pulls[0], problem.n, plans)
+        for number in np.unique(chosen):
+            share_batch(batch.part(chosen == number), plans[number])
         return batch.answers
+
+
+def choose(coordinator: Coordinator, live: Ints, plans: tuple[FrugalPlan, ...]) -> FrugalPlan:
+    """Choose a plan by the first ranking. The number of arms that it leaves open tells the agents which one it is."""
+    board = coordinator.scoreboard
+    chosen = plans[int(choose_plans(board.means(live)[np.newaxis], board.pulls(live), board.n, plans)[0])]
+    (size, pulls), *_ = rounds = chosen.rounds[1:]
+    pulling = max(pulling_agents(*each, coordinator.agents) for each in rounds)  # the others are not asked again
+    coordinator.tell(dict.fromkeys(coordinator.present[:pulling], OpenArms(size, pulls, free=("times",))))
+    return chosen
+
+
+def share_batch(batch: BatchedRuns, plan: FrugalPlan) -> None:
+    """End the first round of many runs at once, and make the shared rounds after it."""
+    batch.eliminate(plan.sizes[1])
+    for (_, pulls), keep in zip(plan.rounds[1:], plan.sizes[2:], strict=True):
+        batch.pull(pulls)
+        batch.eliminate(keep)
 
 
 def prune(coordinator: Coordinator, n: int, plan: FrugalPlan, rng: np.random.Generator) -> Ints:

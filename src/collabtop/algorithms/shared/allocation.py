@@ -385,6 +385,15 @@ def balanced_time(arms: int, pulls: int, agents: int) -> int:
     return -(-arms * pulls // agents)
 
 
+def pulling_agents(arms: int, pulls: int, agents: int) -> int:
+    """How many agents make pulls if `pulls` pulls of each of `arms` arms are divided evenly; the first ones do.
+
+    >>> pulling_agents(arms=3, pulls=5, agents=2), pulling_agents(arms=3, pulls=1, agents=5)
+    (2, 3)
+    """
+    return -(-arms * pulls // max(1, balanced_time(arms, pulls, agents)))
+
+
 def pull_each(coordinator: Coordinator, arms: Ints, times: Ints) -> Reals:
     """Pull each arm its own number of times, divided evenly over the agents; returns the sums."""
     return _pull_numbered(coordinator, arms, times, _starts(coordinator, arms, 0))

@@ -1,6 +1,7 @@
 """Many independent runs at once, as arrays with one row per run: what simulations of errors are made of."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 
 import numpy as np
 
@@ -76,6 +77,13 @@ class BatchedRuns:
     def successes(self, times: int | Ints, agent: int = 0) -> Reals:
         """The successes in so many pulls of every live arm by this agent; its number matters only for non-IID arms."""
         return self._draws[agent if self.means.ndim == 2 else 0].successes(self.live, times, self.rng)
+
+    def part(self, rows: Flags) -> "BatchedRuns":
+        """Some of the rows, to continue differently from the others; the answers are those of all runs."""
+        part = copy(self)
+        part.runs, part._to_accept = self.runs[rows], self._to_accept[rows]
+        part.live, part.sums, part.attached = self.live[rows], self.sums[rows], self.attached[:, rows]
+        return part
 
     def eliminate(self, keep: int) -> None:
         """End a round as `elimination.eliminate` does: keep the arms nearest to the border, and settle the others."""

@@ -6,15 +6,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from collabtop.algorithms.shared.frugal_choice import possible_plans, sizes_to_choose_from, smallest_adaptive_horizon
 from collabtop.algorithms.shared.frugal_plan import (
     FrugalPlan,
-    frugal_plan,
     most_in_a_hand,
     noniid_plan,
     smallest_frugal_horizon,
     smallest_noniid_horizon,
 )
-from collabtop.errors import InputError
+from collabtop.errors import InputError, SettingError
 from collabtop.problem import Problem, arm_values, as_means, as_weights, effective_agents, gaps
 from collabtop.protocol.messages import Ints, Reals
 from collabtop.stats import hypergeometric_tail
@@ -22,7 +22,14 @@ from collabtop.validation import whole_number, wrong_value
 
 
 def frugal_error_bound(
-    means: ArrayLike, m: int, agents: int, horizon: int, risk: float = 0.001, round_trips: int | None = None
+    means: ArrayLike,
+    m: int,
+    agents: int,
+    horizon: int,
+    risk: float = 0.001,
+    round_trips: int | None = None,
+    *,
+    adaptive: bool = False,
 ) -> float:
     """The proven bound on the probability that frugal-top is wrong, at most 1.
 
@@ -33,6 +40,7 @@ def frugal_error_bound(
         horizon: time steps per agent (T).
         risk: the option `risk` of frugal-top; the probability of an unlucky deal is part of the bound.
         round_trips: the option `round_trips` of frugal-top.
+        adaptive: the option `adaptive` of frugal-top, for m = 1; the errors of all its plans are added.
 
     >>> means = [0.9] + [0.5] * 63
     >>> [f"{frugal_error_bound(means, m=1, agents=4, horizon=horizon):.2g}" for horizon in (1_000, 2_000, 4_000)]
@@ -53,9 +61,17 @@ def frugal_error_bound(
     problem = Problem(n, m, agents, horizon)
     if problem.mirrored:
         values, problem = 1 - values, problem.inner
-    if horizon < smallest_frugal_horizon(n, problem.m, agents, risk, round_trips):
+    if adaptive and (problem.m > 1 or round_trips is not None):
+        raise SettingError("adaptive=True needs m = 1 and no limit on round trips")
+    if horizon < (
+        smallest_adaptive_horizon(n, agents, risk)
+        if adaptive
+        else smallest_frugal_horizon(n, problem.m, agents, risk, round_trips)
+    ):
         return 1.0
-    return error_terms(values, problem, frugal_plan(problem, risk, round_trips), risk).bound
+    plans = possible_plans(problem, risk, round_trips, adaptive=adaptive)
+    terms = [error_terms(values, problem, plan, risk) for plan in plans]
+    return terms[0]._replace(shared=tuple(term for each in terms for term in each.shared)).bound
 
 
 class ErrorTerms(NamedTuple):
@@ -155,29 +171,36 @@ def rounds_error_bound(means: ArrayLike, problem: Problem, sizes: Sequence[int],
     return min(1.0, sum(_shared_terms(_Instance.of(values, problem.m), sizes, totals)))
 
 
-def frugal_words_bound(problem: Problem, risk: float = 0.001, round_trips: int | None = None) -> int:
+def frugal_words_bound(
+    problem: Problem, risk: float = 0.001, round_trips: int | None = None, *, adaptive: bool = False
+) -> int:
     """The most words that frugal-top can take, for any arms.
 
     K for the seed, 2 per arm handed over, and in each round 2 per arm and pulling agent, where each agent shares at
-    most one arm with the next. While all arms are open, their list is not sent.
+    most one arm with the next. While all arms are open, their list is not sent. An adaptive run takes K for the choice.
 
     >>> frugal_words_bound(Problem(n=588, m=8, agents=10, horizon=30_000))
     834
     """
-    plan = frugal_plan(problem, risk, round_trips)
-    shared = sum(2 * (size + problem.agents - 1) for size in plan.shared_sizes[1:])
+    plan, *_ = possible_plans(problem, risk, round_trips, adaptive=adaptive)
+    sizes = sizes_to_choose_from(plan) if adaptive else [plan.shared_sizes]
+    choice = problem.agents if len(sizes) > 1 else 0
+    after_first = choice + max(sum(2 * (size + problem.agents - 1) for size in later) for _, *later in sizes)
     if plan.local_pulls:
-        return problem.agents + 2 * plan.shared_sizes[0] + shared
-    return plan.shared_sizes[0] + problem.agents - 1 + shared
+        return problem.agents + 2 * plan.shared_sizes[0] + after_first
+    return plan.shared_sizes[0] + problem.agents - 1 + after_first
 
 
-def frugal_round_trips_bound(problem: Problem, risk: float = 0.001, round_trips: int | None = None) -> int:
+def frugal_round_trips_bound(
+    problem: Problem, risk: float = 0.001, round_trips: int | None = None, *, adaptive: bool = False
+) -> int:
     """The most round trips: one to deal, prune and hand over (or for the first shared round), and one per later round.
 
     >>> frugal_round_trips_bound(Problem(n=588, m=8, agents=10, horizon=30_000))
     11
     """
-    return len(frugal_plan(problem, risk, round_trips).shared_pulls)
+    widest, *_ = possible_plans(problem, risk, round_trips, adaptive=adaptive)
+    return len(widest.shared_pulls)
 
 
 class _Instance(NamedTuple):

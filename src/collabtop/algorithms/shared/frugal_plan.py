@@ -6,7 +6,7 @@ are many of them; each shared round costs a round trip, so there are few.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from itertools import pairwise
 
@@ -22,8 +22,8 @@ from collabtop.stats import hypergeometric
 _SHARED_SHRINK, _NONIID_SHRINK = 1.75, 1.5
 _LOCAL_SHRINK, _MOST_LOCAL_SHRINK = 1.08, 1.5  # small hands, large hands
 _BORDER_SHRINK, _BORDER_SIZE = 1.4, 24  # for m > 1, the last 24 arms go in smaller steps
-_SPARE_ARMS, _FEWEST_ARMS, _MOST_SPARE_IF_FEW_TRIPS = 3, 7, 3  # handed over by each agent
-_POWER, _NONIID_POWER = 0.92, 0.85  # for m = 1
+_SPARE_ARMS, FEWEST_ARMS, _MOST_SPARE_IF_FEW_TRIPS = 3, 7, 3  # handed over by each agent
+POWER, _NONIID_POWER = 0.92, 0.85  # for m = 1
 _FIRST_POWER, _LAST_POWER, _MANY_ARMS = 0.85, 1.5, 512  # for m >= 8
 
 
@@ -43,8 +43,32 @@ class FrugalPlan(msgspec.Struct, frozen=True):
     it would be assigned, so this takes no more time, and it saves a round trip.
     """
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The paper's n_0, n_1, ...: the arms open at the start of each shared round, and none after the last one."""
+        return (*self.shared_sizes, 0)
 
-def pulls_share(size: float, m: int, power: float = _POWER) -> float:
+    @property
+    def rounds(self) -> list[tuple[int, int]]:
+        """For each shared round, the open arms and the new pulls of each."""
+        return list(zip(self.shared_sizes, new_pulls(self.shared_pulls), strict=True))
+
+    def pulls(self, problem: Problem) -> list[tuple[int, int]]:
+        """For each stage, the open arms in all hands together and the new pulls of each."""
+        hands = [min(problem.n, size * problem.agents) for size in self.local_sizes[: len(self.local_pulls)]]
+        new = new_pulls([*self.local_pulls, *self.shared_pulls])
+        return list(zip([*hands, *self.shared_sizes], new, strict=True))
+
+    def time(self, agents: int) -> int:
+        """Time steps for all stages.
+
+        >>> FrugalPlan(local_sizes=(5,), local_pulls=(), shared_sizes=(10, 2), shared_pulls=(4, 9)).time(agents=2)
+        25
+        """
+        return _time(self.local_sizes, self.shared_sizes, [*self.local_pulls, *self.shared_pulls], agents)
+
+
+def pulls_share(size: float, m: int, power: float = POWER) -> float:
     """Total pulls of an arm by the time `size` arms are open, up to a factor that is the same for all sizes.
 
     The local exponent -d log(pulls) / d log(size) is `power` for m = 1. For m >= 8 it rises as the number of open arms
@@ -80,7 +104,7 @@ def most_in_a_hand(n: int, m: int, agents: int, risk: float) -> int:
     return int(counts[np.argmax(tails > risk)])
 
 
-def arms_to_hand_over(problem: Problem, risk: float, round_trips: int | None = None) -> int:
+def arms_to_hand_over(problem: Problem, risk: float, round_trips: int | None = None, fewest: int = FEWEST_ARMS) -> int:
     """How many arms an agent hands over: twice the number of the best m that it may hold plus 3, and at least 7.
 
     With few round trips it hands over fewer, since each shared round then has to settle most of the open arms: no more
@@ -91,7 +115,7 @@ def arms_to_hand_over(problem: Problem, risk: float, round_trips: int | None = N
     [5, 6, 7, 13]
     """
     most = most_in_a_hand(problem.n, problem.m, problem.agents, risk)
-    usual = max(_FEWEST_ARMS, 2 * most + _SPARE_ARMS)
+    usual = max(fewest, 2 * most + _SPARE_ARMS)
     if round_trips is None:
         return usual
     more_than_m = problem.m // problem.agents + 1  # from each agent, so that there is something left to decide
@@ -99,10 +123,18 @@ def arms_to_hand_over(problem: Problem, risk: float, round_trips: int | None = N
 
 
 @lru_cache(maxsize=256)
-def frugal_plan(problem: Problem, risk: float, round_trips: int | None = None) -> FrugalPlan:
+def frugal_plan(
+    problem: Problem,
+    risk: float,
+    round_trips: int | None = None,
+    *,
+    power: float = POWER,
+    fewest: int = FEWEST_ARMS,
+) -> FrugalPlan:
     """The plan of `frugal-top`, which spends the whole horizon.
 
-    With `round_trips` it takes at most that many, and hands over fewer arms if that is fewer than usual.
+    With `round_trips` it takes at most that many, and hands over fewer arms if that is fewer than usual. `power` is the
+    exponent for m = 1, and `fewest` the smallest number of arms that an agent hands over.
 
     >>> plan = frugal_plan(Problem(n=588, m=1, agents=10, horizon=12_000), risk=0.001)
     >>> plan.local_sizes[0], plan.local_sizes[-1], plan.shared_sizes
@@ -111,9 +143,9 @@ def frugal_plan(problem: Problem, risk: float, round_trips: int | None = None) -
     >>> plan.local_sizes[-1], plan.shared_sizes
     (3, (30, 10, 3))
     """
-    stages = _Stages(problem, risk, round_trips)
+    stages = _Stages(problem, risk, round_trips, power, fewest)
     most = problem.pull_limit or problem.horizon * problem.agents  # all agents can pull the same arm
-    pulls = _spend(stages.shares, stages.time, problem.horizon, most)
+    pulls = spend(stages.shares, stages.time, problem.horizon, most)
     # The time that rounding leaves over goes to the last round.
     spare = (problem.horizon - stages.time(pulls)) * problem.agents // stages.shared[-1]
     pulls[-1] = min(most, pulls[-1] + spare)
@@ -122,9 +154,18 @@ def frugal_plan(problem: Problem, risk: float, round_trips: int | None = None) -
 
 
 @lru_cache(maxsize=256)
-def smallest_frugal_horizon(n: int, m: int, agents: int, risk: float, round_trips: int | None = None) -> int:
+def smallest_frugal_horizon(
+    n: int,
+    m: int,
+    agents: int,
+    risk: float,
+    round_trips: int | None = None,
+    *,
+    power: float = POWER,
+    fewest: int = FEWEST_ARMS,
+) -> int:
     """One pull per arm in the first stage, and the time that the later ones then take."""
-    stages = _Stages(Problem(n, m, agents, 1), risk, round_trips)
+    stages = _Stages(Problem(n, m, agents, 1), risk, round_trips, power, fewest)
     return stages.time(_pulls(stages.shares, scale=1))
 
 
@@ -146,9 +187,9 @@ def noniid_plan(problem: Problem) -> NonIIDPlan:
     """
     sizes = noniid_sizes(problem.n)
     most = -(-problem.pull_limit // problem.agents) if problem.pull_limit else problem.horizon
-    pulls = _spend(_noniid_shares(sizes, problem.m), partial(_all_agents_time, sizes), problem.horizon, most)
+    pulls = spend(_noniid_shares(sizes, problem.m), partial(_all_agents_time, sizes), problem.horizon, most)
     pulls[-1] = min(most, pulls[-1] + (problem.horizon - _all_agents_time(sizes, pulls)) // sizes[-1])
-    return NonIIDPlan(*_without_idle(sizes, pulls))
+    return NonIIDPlan(*without_idle(sizes, pulls))
 
 
 def noniid_sizes(n: int) -> list[int]:
@@ -177,28 +218,33 @@ def _all_agents_time(sizes: list[int], pulls: list[int]) -> int:
 class _Stages:
     """The sizes of the stages of `frugal-top`, and the time that given pulls take in them."""
 
-    def __init__(self, problem: Problem, risk: float, round_trips: int | None) -> None:
+    def __init__(self, problem: Problem, risk: float, round_trips: int | None, power: float, fewest: int) -> None:
         self._agents = agents = problem.agents
-        keep = arms_to_hand_over(problem, risk)
+        keep = arms_to_hand_over(problem, risk, fewest=fewest)
         if _handed_over(problem, keep) > problem.n / 2:  # sharing all arms at once takes fewer words
             keep = problem.n
-        self.shared = _shared_sizes(_handed_over(problem, keep), problem.m)
+        self.shared = shared_sizes(_handed_over(problem, keep), problem.m)
         if round_trips is not None and round_trips < len(self.shared):
             keep = arms_to_hand_over(problem, risk, round_trips)
             self.shared = _even_sizes(_handed_over(problem, keep), round_trips)
         self.local = _local_sizes(-(-problem.n // agents), keep)
         # A local stage gets the pulls for the middle of its step, so that large steps take as much time as small ones.
         middles = [agents * math.sqrt(size * after) for size, after in pairwise(self.local)]
-        self.shares = [pulls_share(size, problem.m) for size in [*middles, *self.shared]]
+        self.shares = [pulls_share(size, problem.m, power) for size in [*middles, *self.shared]]
 
     def time(self, pulls: list[int]) -> int:
         """Time steps, from the total pulls at the end of each stage."""
-        # After local stages, the first shared round is also made by each agent on its own hand.
-        alone = len(self.local) if len(self.local) > 1 else 0
-        new = new_pulls(pulls)
-        local = sum(size * more for size, more in zip(self.local, new[:alone], strict=False))
-        shared = zip(self.shared[1:] if alone else self.shared, new[alone:], strict=True)
-        return local + sum(balanced_time(size, more, self._agents) for size, more in shared)
+        return _time(self.local, self.shared, pulls, self._agents)
+
+
+def _time(local: Sequence[int], shared: Sequence[int], pulls: Sequence[int], agents: int) -> int:
+    """Time steps, from the sizes of all stages and the total pulls at the end of each."""
+    # After local stages, the first shared round is also made by each agent on its own hand.
+    alone = len(local) if len(local) > 1 else 0
+    new = new_pulls(pulls)
+    by_hand = sum(size * more for size, more in zip(local, new[:alone], strict=False))
+    together = zip(shared[1:] if alone else shared, new[alone:], strict=True)
+    return by_hand + sum(balanced_time(size, more, agents) for size, more in together)
 
 
 def _handed_over(problem: Problem, keep: int) -> int:
@@ -207,7 +253,7 @@ def _handed_over(problem: Problem, keep: int) -> int:
     return large * min(keep, small + 1) + (problem.agents - large) * min(keep, small)
 
 
-def _spend(shares: list[float], time: Callable[[list[int]], int], horizon: int, most: int) -> list[int]:
+def spend(shares: list[float], time: Callable[[list[int]], int], horizon: int, most: int) -> list[int]:
     """The most pulls in proportion to `shares` that fit into the horizon; no arm gets more than `most`."""
     low, high = 1.0, float(most + 1)
     for _ in range(60):
@@ -222,16 +268,16 @@ def _pulls(shares: list[float], scale: float, most: int | None = None) -> list[i
     return pulls if most is None else [min(most, total) for total in pulls]
 
 
-def _without_idle(sizes: list[int], pulls: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def without_idle(sizes: list[int], pulls: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Leave out rounds without new pulls; the round before settles their arms."""
     busy = [r for r, new in enumerate(new_pulls(pulls)) if new]
     return tuple(sizes[r] for r in busy), tuple(pulls[r] for r in busy)
 
 
-def _shared_sizes(start: int, m: int) -> list[int]:
+def shared_sizes(start: int, m: int) -> list[int]:
     """Sizes of shared rounds; for m > 1 they fall in smaller steps around the border.
 
-    >>> _shared_sizes(130, m=8)
+    >>> shared_sizes(130, m=8)
     [130, 74, 42, 24, 17, 12, 8, 6, 4, 3, 2]
     """
     if m == 1:  # then the last rounds cause hardly any errors

@@ -46,6 +46,22 @@ def new_pulls(totals: Sequence[int]) -> list[int]:
     return [after - before for before, after in pairwise([0, *totals])]
 
 
+def envelope(plans: Sequence[Sequence[tuple[int, int]]]) -> list[tuple[int, int]]:
+    """The open arms and the new pulls of each, round by round, that cover each of several plans.
+
+    In each plan the numbers of open arms fall. For every number of arms, so many of them have together at least as many
+    pulls as in any plan, whichever they are.
+
+    >>> envelope([[(4, 10), (2, 30)], [(4, 10), (3, 10), (1, 40)]])
+    [(4, 10), (3, 10), (2, 20), (1, 20)]
+    """
+    if len(plans) == 1:
+        return list(plans[0])
+    sizes = sorted({size for plan in plans for size, _ in plan}, reverse=True)
+    totals = [max(sum(new for open_arms, new in plan if open_arms >= size) for plan in plans) for size in sizes]
+    return list(zip(sizes, new_pulls(totals), strict=True))
+
+
 def capped(new: Iterable[int], limit: int | None) -> list[int]:
     """The pulls of each round, cut where an arm would get more than `limit` in all.
 
