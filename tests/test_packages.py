@@ -35,6 +35,7 @@ ORDER = [
     "intervals",
     "crossing",
     "stats",
+    "text_files",
     "events",
     "validation",
     "errors",

@@ -108,6 +108,12 @@ def test_a_token_of_the_environment_that_is_short_is_refused(monkeypatch, refuse
     assert refused("watch", tmp_path) == "the token in COLLABTOP_TOKEN has 3 characters, but at least 8 are needed"
 
 
+@pytest.mark.parametrize("token", ["long-and-secret\udcff", "long-and-\nsecret"])
+def test_a_token_of_the_environment_that_nobody_can_type_is_refused(monkeypatch, refused, tmp_path, token):
+    monkeypatch.setenv("COLLABTOP_TOKEN", token)
+    assert refused("watch", tmp_path) == "the token in COLLABTOP_TOKEN has characters that cannot be typed"
+
+
 def test_the_browser_is_opened_without_the_token(monkeypatch, run, tmp_path):
     opened = []
     monkeypatch.setattr("collabtop.runs.page_launcher.open_browser", opened.append)

@@ -14,8 +14,18 @@ from typer.testing import CliRunner
 
 import collabtop as ct
 from collabtop.cli.application import app
+from collabtop.runlog import format as format_
+from collabtop.runlog import reading
 from collabtop.runlog.file import LARGEST_LOG, RunLog, read_log
-from collabtop.runlog.format import FRAME, LARGEST_RECORD, MAGIC, MAX_AGENTS, MAX_ARMS, MAX_HORIZON
+from collabtop.runlog.format import (
+    FRAME,
+    LARGEST_RECORD,
+    MAGIC,
+    MAX_AGENTS,
+    MAX_ARMS,
+    MAX_HORIZON,
+    MAX_WEIGHTED,
+)
 from collabtop.runlog.log_state import LogState
 from collabtop.watch import server
 from collabtop.watch.views import summary
@@ -140,6 +150,46 @@ def test_a_record_that_no_reader_would_accept_is_not_written(tmp_path, monkeypat
         ct.identify(ct.BernoulliArms([0.1, 0.9]), 1, agents=2, horizon=50, checkpoint=tmp_path / "run.ctlog")
 
 
+def test_a_log_that_states_everywhere_that_a_record_begins_is_refused_soon(tmp_path, monkeypatch):
+    path, compared = malformed.real_log(tmp_path / "run.ctlog"), []
+    monkeypatch.setattr(reading, "MOST_COMPARED", 1 << 20)
+
+    def frame_body(data, start, end):
+        compared.append(end - start)
+        return format_.frame_body(data, start, end)
+
+    monkeypatch.setattr(reading, "frame_body", frame_body)
+    path.write_bytes(path.read_bytes()[:-20] + b"?" + malformed.claims(30_000))
+    for reader in (read_log, RunLog):
+        with pytest.raises(ct.FileError, match="is damaged at byte"):
+            reader(path)
+    assert "is damaged at byte" in shown(path)
+    assert ct.repair(path).state == "damaged"
+    assert sum(compared) < 4 * (1 << 20) + 3 * 4 * path.stat().st_size
+
+
+def test_candidates_times_agents_with_weights_are_limited(records, tmp_path):
+    path, agents = tmp_path / "run.ctlog", 1_000
+    fields = {"labels": None, "candidates": None, "iid": False, "agents": agents, "weights": [1.0] * agents}
+    header = malformed.changed(records[:1], "Header", **fields, n=MAX_WEIGHTED // agents)
+    assert read_log(malformed.write_plain(path, header))
+    more = malformed.changed(header, "Header", n=MAX_WEIGHTED // agents + 1)
+    with pytest.raises(ct.FileError, match="100,001 candidates times 1,000 agents with weights are too many"):
+        read_log(malformed.write_plain(path, more))
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [("MAX_AGENTS", "agents"), ("MAX_HORIZON", "horizon"), ("MAX_WEIGHTED", "candidates times agents")],
+)
+def test_a_run_beyond_the_limits_of_readers_gets_no_checkpoint(tmp_path, monkeypatch, limit, text):
+    monkeypatch.setattr(f"collabtop.runs.checkpoint.{limit}", 1)
+    arms = ct.HeterogeneousArms([[0.1, 0.2], [0.9, 0.8]], weights=[1, 2])
+    with pytest.raises(ct.InputError, match=f"{text} is .*, but a run with a checkpoint has at most 1 "):
+        ct.identify(arms, 1, horizon=50, checkpoint=tmp_path / "run.ctlog")
+    assert not (tmp_path / "run.ctlog").exists()
+
+
 def test_a_record_or_log_that_is_too_large_is_not_read(tmp_path):
     path = tmp_path / "run.ctlog"
     size = LARGEST_RECORD + 1
@@ -150,7 +200,7 @@ def test_a_record_or_log_that_is_too_large_is_not_read(tmp_path):
     with path.open("r+b") as file:
         file.truncate(LARGEST_LOG + 1)  # sparse
     message = f"has {LARGEST_LOG + 1:,} bytes, but a log has at most {LARGEST_LOG:,}"
-    for reader in (read_log, RunLog, ct.resume):
+    for reader in (read_log, RunLog, ct.resume, ct.repair):
         with pytest.raises(ct.FileError, match=message):
             reader(path)
 

@@ -23,7 +23,7 @@ from tests.runs.test_handle import ALGORITHMS, MEANS, draw, setting
 
 
 class Tape:
-    """A function whose t-th call for a candidate has the t-th reward of a fixed sequence; it counts its calls."""
+    """A function whose t-th call for a candidate has the t-th reward of a fixed sequence, which repeats; it counts its calls."""
 
     def __init__(self, *, limit: int = 10**9) -> None:
         self.calls: Counter[float] = Counter()
@@ -36,7 +36,7 @@ class Tape:
             if sum(self.calls.values()) == self.limit:
                 raise KeyboardInterrupt
             self.calls[mean] += 1
-            return bool(self._rewards[mean][self.calls[mean] - 1])
+            return bool(self._rewards[mean][(self.calls[mean] - 1) % 20_000])
 
 
 def run(algorithm: str, horizon: int, pull: Any, **more: Any) -> ct.Result:

@@ -271,7 +271,7 @@ def test_files_of_means_and_datasets_are_named(write, tmp_path):
         ('horizon = 3\nalgorithms = ["kzz"\nm = 1\n', r": not TOML: .*\(at line 3, column 1\)"),
         ("horizon = 3\nhorizon = 4\n", r": not TOML: .*\(at line 2, column 12\)"),
         ('horizon = "3', r": not TOML: .*\(at end of document\)"),
-        (b"m = 1\nname = '\xff'\n", ", line 2: byte 0xff is not UTF-8 text"),
+        (b"m = 1\nname = '\xff'\n", ": not TOML: line 2: byte 0xff is not UTF-8 text"),
     ],
 )
 def test_a_file_that_is_no_toml_is_named_with_its_line(write, text, message):

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 import collabtop as ct
+from collabtop.protocol.setup import Setup
 from collabtop.runlog.format import FRAME, MAGIC
 
 Plain = dict[str, Any]
@@ -105,6 +106,11 @@ def hostile(records: list[Plain], sums: list[Plain]) -> Iterator[tuple[str, list
     big = (2**31 - 1).to_bytes(4, "little")
     for name, value in (("n", -1), ("n", 0), ("n", 10**9), ("m", 0), ("m", 4), ("agents", 0), ("agents", 10**9)):
         yield f"{name}={value}", changed(records, "Header", **{name: value})
+    yield "seed", changed(records, "Header", seed=-1)
+    yield "extensions", changed(records, "Header", extensions=1)
+    weights = {"n": 10_000_000, "agents": 100_000, "iid": False, "weights": [1.0] * 100_000}
+    yield "weights", changed(records, "Header", labels=None, candidates=None, **weights)
+    yield "nested setup", [journal_header(options=msgspec.Raw(b"\x81\xa1x" + b"\x91" * 100_000 + b"\xc0"))]
     yield "horizon", changed(records, "Header", horizon=2**63 - 1)
     yield "too few labels", changed(records, "Header", labels=["a"])
     yield "too few costs", changed(records, "Header", costs=[1.0])
@@ -142,6 +148,20 @@ def hostile(records: list[Plain], sums: list[Plain]) -> Iterator[tuple[str, list
     yield "status", [*records[:1], {"type": "AgentStatus", "agents": [9], "state": "lost", "at": 1.0}]
     yield "a list", [[]]
     yield "a number", [7]
+
+
+def journal_header(**fields: Any) -> Plain:
+    """The header of a site's journal, in whose set-up some fields are different."""
+    setup = Setup(ct.Problem(n=3, m=1, agents=2, horizon=20), seed=1, algorithm="kzz")
+    plain = {**msgspec.msgpack.decode(msgspec.msgpack.encode(setup)), **fields}
+    names = {"type": "JournalHeader", "run": "0" * 32, "arms": "x", "life": 1}
+    return {**names, "setup": msgspec.msgpack.encode(plain), "agents": [0]}
+
+
+def claims(blocks: int) -> bytes:
+    """The end of a log that states at each eighth byte that a record begins there, as long as the rest of it."""
+    sizes = [max(1, 8 * left - FRAME.size).to_bytes(4, "little") for left in range(blocks, 0, -1)]
+    return b"".join(size + zlib.crc32(size).to_bytes(4, "little") for size in sizes)
 
 
 def rewards_of(records: list[Plain]) -> Plain:

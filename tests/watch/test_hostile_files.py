@@ -109,6 +109,18 @@ def test_a_run_of_the_stated_size_is_shown(tmp_path, monkeypatch):
     assert status() == "the run has 2 agents, but the page shows runs with at most 1"
 
 
+def test_of_a_run_with_weights_few_rewards_of_agents_are_added_up(tmp_path, monkeypatch):
+    arms = ct.HeterogeneousArms([[0.1, 0.2], [0.9, 0.8]], weights=[1, 2])
+    ct.identify(arms, 1, horizon=50, checkpoint=tmp_path / "run.ctlog")
+    [run] = Runs([tmp_path]).all()
+    run.update(replay=True)
+    assert run.error is None
+    monkeypatch.setattr(watched_runs, "MAX_WEIGHTED_SHOWN", 3)
+    [run] = Runs([tmp_path]).all()
+    run.update(replay=True)
+    assert run.error == "the run has 4 candidates times agents with weights, but the page shows runs with at most 3"
+
+
 def test_a_run_that_is_too_large_for_a_replay_is_shown_without_rounds(tmp_path, monkeypatch):
     path = malformed.real_log(tmp_path / "run.ctlog")
     for most, replayed in ((6, True), (5, False)):

@@ -5,12 +5,12 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import NamedTuple
 
 from collabtop.arms.simulated import BernoulliArms, HeterogeneousArms
-from collabtop.errors import FileError, reason
+from collabtop.errors import FileError
 from collabtop.problem import as_weights
+from collabtop.text_files import read_text
 
 _LABEL_NAMES = ("label", "name", "title", "arm")
 # A header cell begins with a letter. A cell that also has a point and a digit (O.5) is a mistyped number.
@@ -62,21 +62,6 @@ def read_arms(
         as_weights(weights, None)  # refuses weights
         return BernoulliArms([row[0] for row in table], labels=labels)
     return HeterogeneousArms(table, labels=labels, weights=weights)
-
-
-def read_text(path: str | PathLike[str]) -> str:
-    """Read a text file in UTF-8, with or without a byte order mark."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise FileError(f"{path}: {reason(error)}") from None
-    except ValueError as error:  # an invalid file name
-        raise FileError(f"{str(path)!r}: {error}") from None
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise FileError(f"{path}, line {line}: byte {data[error.start]:#04x} is not UTF-8 text") from None
 
 
 def _rows(text: str, path: str | PathLike[str]) -> Iterator[_Row]:

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 
 from collabtop.arms.base import Arms, Ints, Reals
 from collabtop.arms.draws import Draws, row_order
-from collabtop.arms.files import read_text
 from collabtop.arms.log_rows import LoggedRow, find_columns, grouped, log_in
 from collabtop.arms.tables import library_of
 from collabtop.arms.unit import Bounds, Direction, Unit
 from collabtop.errors import FileError, InputError, PullError
+from collabtop.text_files import read_text
 
 
 class LoggedArms(Arms):

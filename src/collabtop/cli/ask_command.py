@@ -109,7 +109,7 @@ def print_state(log: Path, session: "ct.Session", pulls: "list[ct.AskedPull]") -
 
 def read_names(path: Path) -> list[str]:
     """The candidates in a file: one per line, without blank lines."""
-    from collabtop.arms.files import read_text
+    from collabtop.text_files import read_text
 
     names = [line.strip() for line in read_text(path).splitlines() if line.strip()]
     if not names:

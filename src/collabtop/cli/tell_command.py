@@ -48,7 +48,7 @@ class Row(NamedTuple):
 
 def read_done(path: Path) -> list[Row]:
     """The rows of a file that have a reward."""
-    from collabtop.arms.files import read_text
+    from collabtop.text_files import read_text
 
     reader = csv.reader(io.StringIO(read_text(path), newline=""), skipinitialspace=True)
     try:

@@ -8,6 +8,7 @@ import msgspec
 from collabtop.errors import FileError
 from collabtop.protocol.setup import Setup
 from collabtop.runlog.format import (
+    MAX_WEIGHTED,
     AgentStatus,
     Exchange,
     Extended,
@@ -47,7 +48,7 @@ class RecordCheck:
             self._number += 1
             try:
                 self._check(record)
-            except (ValueError, msgspec.DecodeError) as error:
+            except (ValueError, msgspec.DecodeError, RecursionError) as error:
                 raise FileError(
                     f"checkpoint {str(self._path)!r}: record {self._number} ({type(record).__name__}) does not fit the "
                     f"run: {error}",
@@ -79,6 +80,10 @@ class RecordCheck:
         if self._number > 1:
             raise ValueError("it must be the first record")
         if isinstance(header, Header):
+            if header.extensions:
+                raise ValueError(f"it is of extension {header.extensions}, but a log begins with the run before it")
+            if header.weights is not None and header.n * header.agents > MAX_WEIGHTED:
+                raise ValueError(f"{header.n:,} candidates times {header.agents:,} agents with weights are too many")
             self._n, self._m, self._horizon, self._bounded = (
                 header.n,
                 header.m,

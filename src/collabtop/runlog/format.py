@@ -66,6 +66,8 @@ LARGEST_RECORD = 1 << 30
 MAX_ARMS, MAX_AGENTS = 10_000_000, 1_000_000
 """The most candidates and agents of a run with a log: a reader allocates a few numbers for each of them."""
 MAX_HORIZON = 10**15
+MAX_WEIGHTED = 100_000_000
+"""The most candidates times agents of a run with weights and a log: a reader adds up the rewards of each agent."""
 
 Index = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 """The number of an arm, an agent or a message."""
@@ -84,7 +86,7 @@ class Header(msgspec.Struct, frozen=True, tag="Header"):
     m: Annotated[int, msgspec.Meta(ge=1, le=MAX_ARMS)]
     agents: Annotated[int, msgspec.Meta(ge=1, le=MAX_AGENTS)]
     horizon: Annotated[int, msgspec.Meta(ge=1, le=MAX_HORIZON)]
-    seed: int
+    seed: Annotated[int, msgspec.Meta(ge=0)]
     algorithm: str
     options: dict[str, Any]
     why: str

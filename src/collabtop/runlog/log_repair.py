@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from collabtop.errors import FileError, reason
-from collabtop.runlog.file import open_locked, sync_file
+from collabtop.runlog.file import contents, open_locked, sync_file
 from collabtop.runlog.format import Record, Rewards, Sums
 from collabtop.runlog.reading import examine
 
@@ -63,7 +63,7 @@ def repair(checkpoint: str | PathLike[str], *, drop_damaged: bool = False) -> Re
     """
     name = f"log {str(checkpoint)!r}"
     with open_locked(checkpoint, name, create=False) as file:
-        records, tail = examine(file.read(), checkpoint)
+        records, tail = examine(contents(file, name), checkpoint)
         kept = len(records), pulls_in(records)
         if tail is None:
             return RepairReport("intact", *kept, 0, 0, 0, repaired=False)

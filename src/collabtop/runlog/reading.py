@@ -38,6 +38,9 @@ from collabtop.runlog.gathering import gathered
 _MOST_ZEROS = 1 << 20
 """A file of zeros up to this size is taken for a new log that a power cut has emptied."""
 _CHUNK = 1 << 20
+MOST_COMPARED = 1 << 28
+"""Behind a torn record, complete records are looked for. A file may claim that one begins everywhere, each as long as
+the rest of the log: no more bytes than these, and twice those of the rest, are compared with checksums."""
 _TABLE: NDArray[np.uint32] = np.array(
     [zlib.crc32(bytes([index ^ 0xFF])) ^ 0xFF000000 for index in range(256)], np.uint32
 )
@@ -102,17 +105,21 @@ def damaged(path: str | PathLike[str], tail: Tail) -> FileError:
 
 
 def _examine_from(data: bytes, start: int, base: int, path: str | PathLike[str]) -> tuple[list[Record], Tail | None]:
-    records: list[Record] = []
-    while (end := frame_end(data, start)) is not None and (body := frame_body(data, start, end)) is not None:
-        try:
-            record = decode_body(body)
-        except msgspec.DecodeError as error:
-            raise FileError(
-                f"checkpoint {str(path)!r}: a record cannot be read ({error})", argument="checkpoint"
-            ) from None
-        records.extend(record.batches if isinstance(record, ReportedRewards) else [record])
-        start = end
-    records = list(gathered(records))
+    end: int | None = start
+
+    def usable() -> Iterator[Record]:
+        nonlocal start, end
+        while (end := frame_end(data, start)) is not None and (body := frame_body(data, start, end)) is not None:
+            try:
+                record = decode_body(body)
+            except msgspec.DecodeError as error:
+                raise FileError(
+                    f"checkpoint {str(path)!r}: a record cannot be read ({error})", argument="checkpoint"
+                ) from None
+            start = end
+            yield from record.batches if isinstance(record, ReportedRewards) else [record]
+
+    records: list[Record] = list(gathered(usable()))
     if start == len(data):
         return records, None
     if end is not None and end > len(data):  # the last record is incomplete, as while it is being written
@@ -127,6 +134,8 @@ def _examine_tail(data: bytes, start: int, base: int, before: Sequence[Record]) 
     synced = max((synced, *(_synced(record, 0) for record in before)))
     count = pulls = 0
     for position, record in _complete_records(data, start + 1):
+        if record is None:
+            return Tail(base + start, len(data) - start, torn=False, records=count, pulls=pulls)
         count += 1
         pulls += record.pulls if isinstance(record, Rewards | SingleReward | ReportedRewards | Sums) else 0
         synced = max(synced, _synced(record, base + position))
@@ -141,12 +150,19 @@ def _synced(record: Record, position: int) -> int:
     return record.synced if isinstance(record, Timestamp) else 0
 
 
-def _complete_records(data: bytes, start: int) -> Iterator[tuple[int, Record]]:
-    """The complete records at any position from `start` on, with their positions."""
+def _complete_records(data: bytes, start: int) -> Iterator[tuple[int, Record | None]]:
+    """The complete records at any position from `start` on, with their positions; None if the search was given up."""
+    left = MOST_COMPARED + 2 * (len(data) - start)
     for position in _possible_starts(data, start):
         end = frame_end(data, position) if position >= start else None  # otherwise it is inside the previous record
-        body = None if end is None else frame_body(data, position, end)
-        if end is not None and body is not None:
+        if end is None or end > len(data):
+            continue
+        left -= end - position
+        if left < 0:
+            yield position, None
+            return
+        body = frame_body(data, position, end)
+        if body is not None:
             try:
                 yield position, decode_body(body)
             except msgspec.DecodeError:

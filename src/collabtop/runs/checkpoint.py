@@ -8,7 +8,7 @@ import msgspec
 from collabtop.arms.tables import plain_data
 from collabtop.errors import FileError
 from collabtop.runlog.file import RunLog, open_log, read_log
-from collabtop.runlog.format import MAX_ARMS, Extended, Header, Record, answer_in
+from collabtop.runlog.format import MAX_AGENTS, MAX_ARMS, MAX_HORIZON, MAX_WEIGHTED, Extended, Header, Record, answer_in
 from collabtop.runlog.legs import Leg, extended_header, last_leg
 from collabtop.runs.spec import RunSpec
 from collabtop.validation import wrong_value
@@ -62,9 +62,7 @@ def open_checkpoint(
     Returns the log and its last leg. If an extension is given, it may have begun already. A log that is in use is
     waited for, up to `wait` seconds.
     """
-    if header.n > MAX_ARMS:
-        raise wrong_value("n", header.n, f"a run with a checkpoint has at most {MAX_ARMS:,} candidates", "checkpoint")
-
+    _check_size(header)
     log = open_log(path, header, lambda _: None, wait=wait)
     try:
         leg = last_leg(log.records or [header])
@@ -79,6 +77,19 @@ def open_checkpoint(
         log.close()
         raise
     return log, leg
+
+
+def _check_size(header: Header) -> None:
+    """Refuse a run whose log no reader would accept."""
+    cells = 0 if header.weights is None else header.n * header.agents
+    for name, count, most, what in (
+        ("n", header.n, MAX_ARMS, "candidates"),
+        ("agents", header.agents, MAX_AGENTS, "agents"),
+        ("horizon", header.horizon, MAX_HORIZON, "time steps"),
+        ("the number of candidates times agents", cells, MAX_WEIGHTED, "if agents have weights"),
+    ):
+        if count > most:
+            raise wrong_value(name, count, f"a run with a checkpoint has at most {most:,} {what}", "checkpoint")
 
 
 def read_header(path: str | PathLike[str]) -> Header:

@@ -1,8 +1,6 @@
 """A run over sites, described by a TOML file. All keys are checked before the run starts."""
 
-import tomllib
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -15,6 +13,7 @@ from collabtop.privacy import Privacy
 from collabtop.runs.identification import identify
 from collabtop.runs.result import Result
 from collabtop.teams.sites.team import RemoteArms, SitesTeam, check_timeouts, roster
+from collabtop.text_files import read_toml
 
 OnLost = Literal["fail", "go-on"]
 
@@ -97,28 +96,28 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def read_run(path: str | PathLike[str]) -> RunSettings:
     r"""Read a run from a TOML file; unknown keys and wrong values are rejected.
 
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "run.toml"
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.toml"
     >>> _ = path.write_text('m = 1\narms = 3\nhorizon = 300\nsites = ["north", "south"]')
     >>> read_run(path).sites
     ['north', 'south']
     """
     try:
-        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        table = read_toml(path)
         settings = msgspec.convert(table, RunSettings)
         roster(settings.roster())
         settings.remote_arms()
         check_timeouts(settings.wait, settings.grace, settings.answer_within, settings.keepalive, settings.on_lost)
     except OSError as error:
         raise FileError(f"{path}: {reason(error)}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FileError(f"{path}: invalid TOML: {error}") from None
     except msgspec.ValidationError as error:
         keys = ", ".join(field.name for field in msgspec.structs.fields(RunSettings))
         hint = f" (the keys are {keys})" if "unknown field" in str(error) else ""
         raise FileError(f"{path}: {error}{hint}") from None
     except CollabtopError as error:
         raise FileError(f"{path}: {error}") from None
+    except ValueError as error:
+        raise FileError(f"{path}: invalid TOML: {error}") from None
     return settings
 
 

@@ -1,7 +1,6 @@
 """Studies from TOML files: every key is checked before the first run."""
 
 import inspect
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
@@ -12,10 +11,10 @@ from collabtop import datasets
 from collabtop.algorithms.base import Algorithm
 from collabtop.algorithms.registry import make_algorithm
 from collabtop.arms import BernoulliArms, HeterogeneousArms, SimulatedArms, read_arms
-from collabtop.arms.files import read_text
-from collabtop.errors import FileError, InputError
+from collabtop.errors import FileError, InputError, reason
 from collabtop.problem import as_means, as_weights
 from collabtop.studies.grid import Study
+from collabtop.text_files import read_toml
 from collabtop.validation import real_number, whole_number, wrong_value
 
 _KEYS = ("arms", "algorithms", "m", "agents", "horizon", "runs", "seed", "engine")
@@ -71,8 +70,10 @@ def read_study(path: str | PathLike[str]) -> Study:
     """
     path = Path(path)
     try:
-        table = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
+        table = read_toml(path)
+    except OSError as error:
+        raise FileError(f"{path}: {reason(error)}") from None
+    except ValueError as error:
         raise FileError(f"{path}: not TOML: {error}") from None
     try:
         return _study(table, path.parent)

@@ -152,6 +152,8 @@ def token_of_environment() -> str | None:
     """The token in the environment, which processes started from now on do not see; None if there is none."""
     token = os.environ.pop(TOKEN_VARIABLE, None)
     if token is not None:
+        if not token.isprintable():  # bytes that are not UTF-8 count as unprintable
+            raise InputError(f"the token in {TOKEN_VARIABLE} has characters that cannot be typed")
         _check_token(token, f"the token in {TOKEN_VARIABLE}", argument=None)
     return token
 

@@ -32,6 +32,8 @@ _SECONDS_UNTIL_STOPPED = 15.0
 
 MAX_ARMS_SHOWN, MAX_AGENTS_SHOWN = 100_000, 10_000
 """The most candidates and agents of a run that the page shows: it keeps several numbers for each, per viewer."""
+MAX_WEIGHTED_SHOWN = 5_000_000
+"""The most candidates times agents of a run with weights: the rewards of each agent are added up separately."""
 MAX_RUNS_SHOWN = 1_000
 """The most runs that the page lists: those that were changed last."""
 MAX_HISTORIES = 8
@@ -247,9 +249,11 @@ class WatchedRun:
 
 
 def _check_size(header: Header) -> None:
+    cells = 0 if header.weights is None else header.n * header.agents
     for name, count, most in (
         ("candidates", header.n, MAX_ARMS_SHOWN),
         ("agents", header.agents, MAX_AGENTS_SHOWN),
+        ("candidates times agents with weights", cells, MAX_WEIGHTED_SHOWN),
     ):
         if count > most:
             raise FileError(f"the run has {count:,} {name}, but the page shows runs with at most {most:,}")

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import collabtop as ct
 from collabtop.cli import app
 from collabtop.teams.sites import certificates
+from collabtop.teams.sites.revocation import LARGEST_LIST, RevocationList
 from tests.support.peers import wait_for_port
 from tests.support.proxy import Proxy
 
@@ -288,6 +289,24 @@ def test_a_list_that_the_authority_did_not_sign_is_not_used(folder, tmp_path_fac
     with suppress(ct.SiteError):
         ct.join(f"localhost:{team.port}", ARMS, cert=folder / "north.pem", give_up=10)
     thread.join(20)
+
+
+def test_a_list_that_is_gone_a_pipe_or_too_large_does_not_lift_a_revocation(folder, caplog):
+    ct.revoke_certificates(folder, ["north"])
+    path, revoked = folder / "revoked.pem", (folder / "north.pem").read_bytes()
+    data, current = path.read_bytes(), RevocationList(path, folder / "authority.pem")
+    path.unlink()
+    with caplog.at_level(logging.ERROR, "collabtop.sites"):
+        assert current.has(revoked)
+        os.mkfifo(path)
+        assert current.has(revoked)
+        path.unlink()
+        path.write_bytes(data)
+        assert current.has(revoked)
+        os.truncate(path, LARGEST_LIST + 1)
+        assert current.has(revoked)
+    for problem in ("is gone", "not a regular file", f"more than {LARGEST_LIST:,} bytes"):
+        assert problem in caplog.text
 
 
 def test_a_name_without_a_certificate_cannot_be_revoked(folder):

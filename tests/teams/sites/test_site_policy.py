@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,8 @@ def lines_of(path):
         ('algorithms = ["ucb"]', "algorithms is 'ucb', but only these are known: frugal-top, "),
         ("algorithms = []", "algorithms is empty, so no run would be allowed"),
         ("coordinators = []", "coordinators is empty, so no run would be allowed"),
+        ("min_batch = 20\npulls_per_candidate = 19", "pulls_per_candidate is 19, but a batch of at least 20 is needed"),
+        ('total_epsilon = 0.5\n[privacy]\nepsilon = 1\ndelta = 1e-6\nunit = "example"', "total_epsilon is 0.5, but "),
         ("round = 5", r"unknown field `round` \(the keys are algorithms, coordinators, rounds, min_batch, questions, "),
         ("rounds = ", "invalid TOML"),
         ("labels = 1", "Expected `bool`, got `int`"),
@@ -234,6 +238,26 @@ def test_a_damaged_budget_stops_the_site(certs, tmp_path):
     (folder / "budget.db").write_bytes(b"not a database, but long enough to be taken for one" * 20)
     with pytest.raises(ct.FileError, match=r"budget .*: file is not a database; without it nothing is pulled"):
         ct.join("localhost:1", ARMS, cert=certs / "site0.pem", journal=folder, site_policy=ct.SitePolicy(questions=5))
+
+
+@pytest.mark.parametrize("number", ["'abc'", "-1000", "x'00'", "NULL", "9e999"])
+def test_a_budget_that_was_edited_stops_the_site(tmp_path, number):
+    path = tmp_path / "budget.db"
+    with closing(sqlite3.connect(path)) as file:
+        file.executescript(
+            "CREATE TABLE candidates (label TEXT PRIMARY KEY, pulls);"
+            "CREATE TABLE privacy (run TEXT PRIMARY KEY, unit TEXT, rho);"
+            f"INSERT INTO candidates VALUES ('a', {number}); INSERT INTO privacy VALUES ('x', 'example', {number});"
+        )
+    with closing(SiteBudget(path, pulls_per_candidate=50, rho=1.0)) as budget:
+        for name, spend in (
+            ("pulls", lambda: budget.charge_pulls(RUN_ID, 0, 0, ["a"], [20])),
+            ("pulls", budget.spent),
+            ("rho", lambda: budget.charge_privacy(RUN_ID, "example", 0.25)),
+            ("rho", budget.spent_rho),
+        ):
+            with pytest.raises(ct.FileError, match=f"it is damaged: {name} is .*; without it nothing is pulled"):
+                spend()
 
 
 # -- questions that follow from the announced algorithm

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collabtop.errors import FileError, InputError, reason
+from collabtop.runlog.regular import regular_only
 from collabtop.teams.sites.certificates import AUTHORITY, Issuer, issued_serials, listed_names, replace_file
+from collabtop.text_files import read_limited
 from collabtop.validation import require
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ log = logging.getLogger("collabtop.sites")
 
 REVOKED = "revoked.pem"
 """The name of the list, in the folder of the authority."""
+LARGEST_LIST = 1 << 24
+"""The most bytes of the list, and of that of the certificates that were made."""
 _LIST_DAYS = 36_500
 
 
@@ -65,7 +69,8 @@ def revoke_certificates(folder: str | PathLike[str], names: Sequence[str]) -> Pa
 class RevocationList:
     """The serial numbers of revoked certificates, from a file that need not exist.
 
-    A file that cannot be used is an error at first; later the list that was read before stays in force.
+    A file that cannot be used is an error at first; later the list that was read before stays in force, also if the
+    file is gone.
     """
 
     def __init__(self, path: Path, authority: Path) -> None:
@@ -80,6 +85,8 @@ class RevocationList:
             return False
         self._version, before = version, self.serials
         try:
+            if version is None:
+                raise FileError(f"{str(self._path)!r} is gone")
             self.serials = self._read()
         except FileError as error:
             log.error("the list of revoked certificates is not used: %s", error)
@@ -105,7 +112,7 @@ class RevocationList:
         from cryptography import x509
 
         try:
-            revoked = x509.load_pem_x509_crl(self._path.read_bytes())
+            revoked = x509.load_pem_x509_crl(read_limited(self._path, LARGEST_LIST, regular_only))
             authority = x509.load_pem_x509_certificate(self._authority.read_bytes())
             genuine = revoked.is_signature_valid(authority.public_key())  # type: ignore[arg-type]
         except OSError as error:

@@ -21,6 +21,7 @@ from collabtop.teams.sites.site_budget import SiteBudget
 from collabtop.teams.sites.site_policy import SitePolicy
 from collabtop.teams.sites.team import host_and_port
 from collabtop.teams.sites.tls import Files, certificate_dates, file_paths
+from collabtop.text_files import LARGEST_SETTINGS, read_limited
 from collabtop.validation import positive_number, require, whole_number, wrong_value
 
 
@@ -158,7 +159,7 @@ def _note_policy(audit: Audit, policy: SitePolicy, budget: SiteBudget | None) ->
 def read_secret(path: str | PathLike[str]) -> bytes:
     """Read a site's secret from a file: all of its bytes, so an empty file means none."""
     try:
-        return Path(path).read_bytes()
+        return read_limited(path, LARGEST_SETTINGS)
     except OSError as error:
         raise FileError(f"secret {str(path)!r}: {reason(error)}", argument="secret") from None
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from threading import Lock
+from typing import Any, TypeVar
 
 from collabtop.errors import FileError, reason
 
@@ -26,6 +27,20 @@ CREATE TABLE IF NOT EXISTS candidates (label TEXT PRIMARY KEY, pulls INTEGER NOT
 
 class OverBudget(Exception):  # noqa: N818  (the site's policy turns it into an answer to the coordinator)
     """The site's budget does not allow this."""
+
+
+class _DamagedError(Exception):
+    """The file holds something that no site has written."""
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+def _counted(name: str, value: Any, kind: type[_Number]) -> _Number:
+    """A number from the file: SQLite stores anything in any column."""
+    if not isinstance(value, kind) or not 0 <= value < math.inf:
+        raise _DamagedError(f"it is damaged: {name} is {value!r:.80}")
+    return value
 
 
 class SiteBudget:
@@ -91,7 +106,7 @@ class SiteBudget:
                 return
             for label, count in zip(labels, pulls, strict=True):
                 row = file.execute("SELECT pulls FROM candidates WHERE label = ?", (label,)).fetchone()
-                before = row[0] if row else 0
+                before = _counted("pulls", row[0], int) if row else 0
                 if self._pulls is not None and before + count > self._pulls:
                     raise OverBudget(
                         f"candidate {label!r} had {before} pulls, and {count} more exceed its budget of {self._pulls}"
@@ -104,21 +119,23 @@ class SiteBudget:
             if not file.execute("INSERT OR IGNORE INTO privacy VALUES (?, ?, ?)", (run, unit, rho)).rowcount:
                 return
             rows = file.execute("SELECT unit, rho FROM privacy").fetchall()
+            total = math.fsum(_counted("rho", spent, float) for _, spent in rows)
             if any(other != unit for other, _ in rows):
                 raise OverBudget(f"earlier runs of this site did not have privacy of each {unit}: keep the same unit")
-            if self._rho is not None and math.fsum(spent for _, spent in rows) > self._rho * (1 + 1e-9):
+            if self._rho is not None and total > self._rho * (1 + 1e-9):
                 raise OverBudget("this run would exceed the privacy budget of all runs (total_epsilon)")
 
     def spent_rho(self) -> float:
         """The zCDP parameter of all runs so far."""
         with self._transaction() as file:
-            return math.fsum(rho for (rho,) in file.execute("SELECT rho FROM privacy").fetchall())
+            return math.fsum(_counted("rho", rho, float) for (rho,) in file.execute("SELECT rho FROM privacy"))
 
     def spent(self) -> tuple[int, dict[str, int]]:
         """Questions answered so far, and pulls of each candidate."""
         with self._transaction() as file:
             [asked] = file.execute("SELECT COUNT(*) FROM questions").fetchone()
-            return asked, dict(file.execute("SELECT label, pulls FROM candidates ORDER BY label").fetchall())
+            rows = file.execute("SELECT label, pulls FROM candidates ORDER BY label")
+            return asked, {label: _counted("pulls", pulls, int) for label, pulls in rows}
 
     def close(self) -> None:
         """Close the file."""
@@ -139,7 +156,7 @@ class SiteBudget:
     def _errors_named(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, _DamagedError) as error:
             raise FileError(
                 f"budget {str(self._path)!r}: {error}; without it nothing is pulled", argument="journal"
             ) from None

@@ -1,9 +1,7 @@
 """A site's policy: what its owner allows a coordinator to ask, in one run and over all runs."""
 
-import tomllib
 from collections.abc import Callable
 from os import PathLike
-from pathlib import Path
 
 import msgspec
 
@@ -15,6 +13,7 @@ from collabtop.protocol.setup import Setup
 from collabtop.teams.sites.frames import WhyDeclined
 from collabtop.teams.sites.rehearsal import Rehearsal, shape_of
 from collabtop.teams.sites.site_budget import OverBudget, SiteBudget
+from collabtop.text_files import read_toml
 from collabtop.validation import positive_number, whole_number, wrong_value
 
 
@@ -58,6 +57,12 @@ class SitePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
                     "total_epsilon only applies with privacy: add epsilon, delta and unit of each run",
                     argument="total_epsilon",
                 )
+            if self.total_epsilon < self.privacy.epsilon:
+                needed = f"each run spends {self.privacy.epsilon:g}, so no run would be allowed"
+                raise wrong_value("total_epsilon", self.total_epsilon, needed)
+        if self.pulls_per_candidate is not None and self.pulls_per_candidate < self.min_batch:
+            needed = f"a batch of at least {self.min_batch} is needed, so no run would be allowed"
+            raise wrong_value("pulls_per_candidate", self.pulls_per_candidate, needed)
         for algorithm in self.algorithms or ():
             if algorithm not in available_algorithms():
                 known = ", ".join(available_algorithms())
@@ -90,22 +95,22 @@ class SitePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 def read_site_policy(path: str | PathLike[str]) -> SitePolicy:
     r"""Read a site's policy from a TOML file; unknown keys and wrong values are rejected.
 
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "policy.toml"
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "policy.toml"
     >>> _ = path.write_text('algorithms = ["uniform"]\nmin_batch = 20\n')
     >>> read_site_policy(path).min_batch
     20
     """
     try:
-        return msgspec.convert(tomllib.loads(Path(path).read_text(encoding="utf-8")), SitePolicy)
+        return msgspec.convert(read_toml(path), SitePolicy)
     except OSError as error:
         raise FileError(f"policy {str(path)!r}: {reason(error)}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FileError(f"policy {str(path)!r}: invalid TOML: {error}") from None
     except (msgspec.ValidationError, CollabtopError) as error:
         keys = ", ".join(field.name for field in msgspec.structs.fields(SitePolicy))
         hint = f" (the keys are {keys})" if "unknown field" in str(error) else ""
         raise FileError(f"policy {str(path)!r}: {error}{hint}") from None
+    except ValueError as error:
+        raise FileError(f"policy {str(path)!r}: invalid TOML: {error}") from None
 
 
 class PolicyError(ProtocolError):

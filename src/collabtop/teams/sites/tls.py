@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 
 from collabtop.errors import FileError, InputError, reason
+from collabtop.runlog.regular import regular_only
 from collabtop.teams.sites.certificates import AUTHORITY, check_mode
 from collabtop.teams.sites.frames import PIECE
+from collabtop.text_files import LARGEST_SETTINGS, read_limited
 
 _MARGIN = 64
 _LARGEST_HEADERS = 1 << 12
@@ -108,7 +110,7 @@ def certificate_dates(certificate: bytes, path: Path) -> None:
 
 def _read(name: str, path: Path, kind: bytes) -> bytes:
     try:
-        data = path.read_bytes()
+        data = read_limited(path, LARGEST_SETTINGS, regular_only)  # a pipe would stop a coordinator that reads it again
     except OSError as error:
         raise FileError(
             f"{name} {str(path)!r}: {reason(error)} (collabtop certs makes the files)", argument=name
