@@ -137,14 +137,15 @@ def test_means_of_known_draws_cannot_be_solved_for_single_outcomes(min_batch):
 class Overheard(ct.LocalTeam):
     """A local team whose last agent is a site's; what it is asked and answers is overheard."""
 
-    def __init__(self, **secret):
+    def __init__(self, min_batch=1, **secret):
         super().__init__()
-        self.secret = secret
+        self.min_batch, self.secret = min_batch, secret
 
     def open(self, arms, setup, recorder):
         super().open(arms, setup, recorder)
         self.setup, self.number, self.exchanges = setup, setup.problem.agents - 1, []
-        self.site = Journal(None, RUN, setup, [self.number], arms, 1, **self.secret).agents[self.number]
+        journal = Journal(None, RUN, setup, [self.number], arms, self.min_batch, **self.secret)
+        self.site = journal.agents[self.number]
 
     def deliver(self, requests):
         return [
@@ -166,13 +167,13 @@ class Overheard(ct.LocalTeam):
             return False
 
 
-def outcomes_found(algorithm, kind, targets, **secret):
+def outcomes_found(algorithm, kind, targets, horizon=1_500, **settings):
     """How many outcomes an attacker finds that knows all others, by running a copy of the agent with both values."""
     treatments, right = 24, 0
     _, agents = accepted_setting(algorithm, 1, 2)
-    budget = {"confidence": 0.5, "max_horizon": 800} if make_algorithm(algorithm).stops_early else {"horizon": 1_500}
+    budget = {"confidence": 0.5, "max_horizon": 800} if make_algorithm(algorithm).stops_early else {"horizon": horizon}
     for target in range(targets):
-        team = Overheard(**secret)
+        team = Overheard(**settings)
         arms, other = (getattr(Patients(targets, target, flip), kind)(treatments) for flip in (None, target))
         ct.identify(arms, 1, agents=agents, **budget, algorithm=algorithm, seed=SEED, team=team)
         right += team.fits(arms) and not team.fits(other)
@@ -191,6 +192,24 @@ def outcomes_found(algorithm, kind, targets, **secret):
 )
 def test_one_unknown_outcome_cannot_be_found_by_replaying_the_run(algorithm, kind):
     assert outcomes_found(algorithm, kind, targets=4) == 0  # no copy fits, so the attacker has to guess
+
+
+DECLINED = {
+    2: {"kl-lucb", "fed-elim"},
+    20: {"kl-lucb", "fed-elim", "confident-top", "confident-top-noniid", "sar", "nsar"},
+}
+"""The algorithms that ask for smaller batches in this run, so that the site answers nothing, or not much."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("min_batch", [2, 20])
+@pytest.mark.parametrize("algorithm", ct.available_algorithms())
+def test_the_replay_finds_nothing_whatever_the_smallest_batch(algorithm, min_batch):
+    if algorithm in DECLINED[min_batch]:
+        with pytest.raises(SmallBatchError):
+            outcomes_found(algorithm, "dataset", targets=1, horizon=6_000, min_batch=min_batch)
+    else:
+        assert outcomes_found(algorithm, "dataset", targets=4, horizon=6_000, min_batch=min_batch) == 0
 
 
 @pytest.mark.slow
