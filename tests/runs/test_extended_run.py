@@ -23,7 +23,7 @@ from tests.runs.test_handle import ALGORITHMS, MEANS, draw, setting
 
 
 class Tape:
-    """A function whose t-th call for a candidate has the t-th reward of a sequence that repeats; it counts its calls."""
+    """A function whose t-th call for a candidate has the t-th reward of a repeated sequence; it counts its calls."""
 
     def __init__(self, *, limit: int = 10**9) -> None:
         self.calls: Counter[float] = Counter()
