@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 
 import pytest
 from typer.testing import CliRunner
@@ -86,6 +87,17 @@ def test_a_second_backup_does_not_replace_the_first(log, tmp_path):
     for name in ("run.ctlog.damaged", "run.ctlog.damaged2"):
         log.write_bytes(data[:at] + b"?" + data[at + 1 :])
         assert ct.repair(log, drop_damaged=True).backup == str(tmp_path / name)
+
+
+def test_the_backup_of_a_private_log_is_private_and_does_not_follow_a_link(log, tmp_path):
+    data, at = log.read_bytes(), middle_of(log)
+    log.write_bytes(data[:at] + b"?" + data[at + 1 :])
+    log.chmod(0o600)
+    (tmp_path / "run.ctlog.damaged").symlink_to(tmp_path / "elsewhere")
+    report = ct.repair(log, drop_damaged=True)
+    assert report.backup == str(tmp_path / "run.ctlog.damaged2")
+    assert not (tmp_path / "elsewhere").exists()
+    assert stat.S_IMODE((tmp_path / "run.ctlog.damaged2").stat().st_mode) == 0o600
 
 
 def test_a_missing_file_a_file_that_is_no_log_and_a_log_in_use_are_bad_input(log, tmp_path):

@@ -168,6 +168,18 @@ def test_a_log_that_states_everywhere_that_a_record_begins_is_refused_soon(tmp_p
     assert sum(compared) < 4 * (1 << 20) + 3 * 4 * path.stat().st_size
 
 
+def test_an_exchange_with_more_requests_than_agents_of_any_run_is_refused_before_they_are_read(records, tmp_path):
+    path, more = tmp_path / "run.ctlog", 10 * MAX_AGENTS
+    body = msgspec.msgpack.encode({"type": "Exchange", "number": 1, "messages": [], "replies": []})
+    requests = msgspec.msgpack.encode("requests") + b"\xdd" + more.to_bytes(4, "big") + b"\x92\x00\x90" * more
+    header = malformed.frame(msgspec.msgpack.encode(records[0]))
+    path.write_bytes(MAGIC + header + malformed.frame(b"\x85" + body[1:] + requests))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ct.FileError, match=r"Expected `array` of length <= 1000000 - at `\$\.requests`"):
+        read_log(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10
+
+
 def test_candidates_times_agents_with_weights_are_limited(records, tmp_path):
     path, agents = tmp_path / "run.ctlog", 1_000
     fields = {"labels": None, "candidates": None, "iid": False, "agents": agents, "weights": [1.0] * agents}

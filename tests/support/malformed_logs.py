@@ -134,6 +134,7 @@ def hostile(records: list[Plain], sums: list[Plain]) -> Iterator[tuple[str, list
     yield "negative times", changed(sums, "Sums", times=b"\xff" * 12)
     yield "state", changed(sums, "Sums", state=b"")
     yield "index", changed(records, "Exchange", requests=[[0, [99]]])
+    yield "many requests", changed(records, "Exchange", requests=[[0, []]] * 100_000)
     yield "reply index", changed(records, "Exchange", replies=[[0, 1, 99]])
     yield "reply agent", changed(records, "Exchange", replies=[[7, 1, 0]])
     yield "reply pulls", changed(records, "Exchange", replies=[[0, 2**62, 0]])

@@ -114,6 +114,8 @@ class RecordCheck:
 
     def _check_exchange(self, record: Exchange) -> None:
         agents, reported, horizon = self._agents, self._reported, self._horizon
+        if max(len(record.requests), len(record.replies)) > self._agent_count:
+            raise ValueError(f"it has more requests or replies than there are agents ({self._agent_count})")
         for agent, _ in record.requests:
             if agent not in agents:
                 self._check_agent(agent)

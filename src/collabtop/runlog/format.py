@@ -371,9 +371,9 @@ class Exchange(msgspec.Struct, frozen=True, tag="Exchange"):
 
     number: Count
     messages: list[bytes]
-    requests: list[tuple[Index, list[Index]]]
+    requests: Annotated[list[tuple[Index, list[Index]]], msgspec.Meta(max_length=MAX_AGENTS)]
     """Agent, and the indices of the messages sent to it."""
-    replies: list[tuple[Index, Count, Index]]
+    replies: Annotated[list[tuple[Index, Count, Index]], msgspec.Meta(max_length=MAX_AGENTS)]
     """Agent, pulls made, and the index of its answer."""
 
     def __post_init__(self) -> None:

@@ -1,6 +1,9 @@
 """`repair`: drop what cannot be read at the end of a log."""
 
+import errno
 import shutil
+from contextlib import suppress
+from io import FileIO
 from os import PathLike
 from pathlib import Path
 from typing import Literal
@@ -8,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from collabtop.errors import FileError, reason
-from collabtop.runlog.file import contents, open_locked, sync_file
+from collabtop.runlog.file import contents, open_locked, owner_only, sync_file
 from collabtop.runlog.format import Record, Rewards, Sums
 from collabtop.runlog.reading import examine
 
@@ -73,7 +76,7 @@ def repair(checkpoint: str | PathLike[str], *, drop_damaged: bool = False) -> Re
         if not (tail.torn or drop_damaged):
             return report
         try:
-            backup = None if tail.torn else _backup(Path(checkpoint))
+            backup = None if tail.torn else _backup(file, Path(checkpoint))
             file.truncate(tail.start)
             sync_file(file)
         except OSError as error:
@@ -86,9 +89,15 @@ def pulls_in(records: list[Record]) -> int:
     return sum(record.pulls for record in records if isinstance(record, Rewards | Sums))
 
 
-def _backup(path: Path) -> str:
-    """Copy a damaged log to a new file beside it."""
-    names = [f"{path}.damaged", *(f"{path}.damaged{number}" for number in range(2, 1000))]
-    name = next(name for name in names if not Path(name).exists())
-    shutil.copy2(path, name)
-    return name
+def _backup(file: FileIO, path: Path) -> str:
+    """Copy a damaged log to a new file beside it, which nobody can read who cannot read the log."""
+    for number in range(1, 1_000):
+        name = f"{path}.damaged{number if number > 1 else ''}"
+        with suppress(FileExistsError), open(name, "xb", opener=owner_only) as copy:
+            file.seek(0)
+            shutil.copyfileobj(file, copy)
+            shutil.copystat(path, name)
+            copy.flush()
+            sync_file(copy)  # before the damaged part of the log is dropped
+            return name
+    raise FileExistsError(errno.EEXIST, "There are 999 copies of damaged logs already", str(path))
