@@ -168,6 +168,15 @@ def test_a_log_that_states_everywhere_that_a_record_begins_is_refused_soon(tmp_p
     assert sum(compared) < 4 * (1 << 20) + 3 * 4 * path.stat().st_size
 
 
+def test_a_log_does_not_grow_beyond_what_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("collabtop.runlog.file.LARGEST_LOG", 2_000)
+    path = tmp_path / "run.ctlog"
+    with pytest.raises(ct.CheckpointError, match="would have more than 2,000 bytes, which no reader accepts"):
+        ct.identify(["a", "b"], 1, pull=malformed.score, agents=2, horizon=500, checkpoint=path)
+    assert 1_900 < path.stat().st_size <= 2_000
+    assert read_log(path)
+
+
 def test_an_exchange_with_more_requests_than_agents_of_any_run_is_refused_before_they_are_read(records, tmp_path):
     path, more = tmp_path / "run.ctlog", 10 * MAX_AGENTS
     body = msgspec.msgpack.encode({"type": "Exchange", "number": 1, "messages": [], "replies": []})

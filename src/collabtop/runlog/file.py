@@ -40,7 +40,7 @@ _SECONDS_UNTIL_SYNC = 0.5
 _SECONDS_BETWEEN_TIMESTAMPS = 1.0
 _SECONDS_BETWEEN_TRIES = 0.01
 LARGEST_LOG = 1 << 32
-"""The most bytes of a log that is read as a whole."""
+"""The most bytes of a log: it is read as a whole."""
 
 
 class RunLog:
@@ -205,6 +205,12 @@ class RunLog:
 
     def _write(self, data: bytes) -> None:
         if self._error is not None:  # nothing after a torn record can be read
+            raise self._error
+        if self._size + len(data) > LARGEST_LOG:
+            self._error = CheckpointError(
+                f"{self._shown} would have more than {LARGEST_LOG:,} bytes, which no reader accepts: run without a "
+                "checkpoint, or with a shorter horizon"
+            )
             raise self._error
         try:
             write_all(self._file, data)
