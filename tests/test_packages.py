@@ -38,6 +38,7 @@ ORDER = [
     "text_files",
     "events",
     "validation",
+    "blocks",
     "errors",
     "_version",
 ]

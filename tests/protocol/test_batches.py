@@ -21,12 +21,12 @@ def totals(batches, n):
 def test_many_batches_become_one_with_the_same_totals():
     rng, n = np.random.default_rng(1), 1_000
     batches, expected = Batches(n), []
-    for _ in range(100):
+    for _ in range(200):
         arms = rng.permutation(n)[:900]
         sums, squares = rng.integers(9, size=(2, 900)).astype(float)
         expected.append((arms, rng.integers(1, 9, 900), sums, squares))
         batches.append(expected[-1])
-    assert len(list(batches)) < 100
+    assert len(list(batches)) < 200
     assert totals(batches, n) == totals(expected, n)
 
 

@@ -47,6 +47,11 @@ class Division:
         return pulls
 
     @cached_property
+    def divisors(self) -> NDArray[np.float64] | float:
+        """`times` as floats, with which NumPy divides faster; one number if there is only one."""
+        return float(self.times[0]) if len(self.times) == 1 else self.times.astype(np.float64)
+
+    @cached_property
     def agents(self) -> NDArray[np.int64]:
         """The agent of each position."""
         return np.arange(len(self.sizes)).repeat(self.sizes)
@@ -90,6 +95,8 @@ class EqualDivision(Division):
     def __init__(self, arms: int, agents: int, times: Sequence[int]) -> None:
         self.arms, self.sizes = arms, [arms * len(times)] * agents
         self.times = np.array(times) if len(times) == 1 else np.array([*times] * agents).repeat(arms)
+        if len(times) == 1:
+            self.divisors = float(times[0])
         self.pulls, self.times_by_arm = [arms * sum(times)] * agents, np.array([sum(times) * agents])
         self._batches = agents * len(times)
 
@@ -117,7 +124,7 @@ class HandDivision(Division):
     """
 
     def __init__(self, sizes: Sequence[int], times: int) -> None:
-        self.sizes, self.times = sizes, np.array([times])
+        self.sizes, self.times, self.divisors = sizes, np.array([times]), float(times)
         self.pulls, self.times_by_arm = [size * times for size in sizes], self.times
 
     def parts_of(self, values: NDArray[Any]) -> list[NDArray[Any]]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collabtop.arms.unit import DEFAULT_UNIT, Unit
+from collabtop.blocks import in_blocks
 from collabtop.errors import ProtocolError
 from collabtop.intervals import Evidence, FiniteEvidence, drift_bounds, mean_bounds, weighted_bounds
 from collabtop.problem import opposite, squares_of_opposite
@@ -27,8 +28,12 @@ _SPLIT = 2.0**9 + 1
 
 def _rounded(sums: Reals) -> Reals:
     scaled = sums * _SPLIT
-    scaled -= scaled - sums  # Veltkamp's splitting: the upper 44 bits
+    in_blocks(_split, scaled, sums)
     return scaled
+
+
+def _split(scaled: Reals, sums: Reals) -> None:
+    scaled -= scaled - sums  # Veltkamp's splitting: the upper 44 bits
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -201,11 +206,14 @@ class Scoreboard:
         self._noise = None if deviation is None else Noisy(np.zeros(n, np.int64), deviation)
         self._sums = np.zeros(n)
         self._squares: Reals | None = None  # if agents have sent some
-        self._pulls = np.zeros(n, np.int64)
+        self._pulls = np.zeros(n)  # as floats, by which sums are divided
+        self._latest: tuple[Ints, Reals, Reals] | None = None  # arms added last, whose means are usually needed next
+        self._every_arm_pulled = self._some_pulls_unknown = False
+        self._is_shared = False  # whether the arrays are also those of `Columns`, so that they must not change
         self._verdicts = np.zeros(n, np.int8)
         self._rounds = np.full(n, _UNKNOWN, np.int32)
         self._phases = np.zeros(n, np.int8)
-        self._phase_names: list[str | None] = [None]
+        self._phase_numbers: dict[str | None, int] = {None: 0}
         self._accepted: int | None = 0  # None: to be counted
         self._guesses: frozenset[int] = frozenset()
         self._local_tops: dict[int, LocalAnswer] = {}
@@ -213,20 +221,41 @@ class Scoreboard:
     def add(self, arms: Ints, sums: Reals, pulls: int, squares: Reals | None = None) -> None:
         """Add `pulls` more pulls of each of these arms: the sums of their rewards and, if known, of their squares."""
         sums, squares = _rounded(sums), None if squares is None else _rounded(squares)
+        self._stop_sharing()
         if squares is not None and self._squares is None:
-            self._squares = self._largest_squares(self._sums, self._pulls)
+            self._squares = self._largest_squares(self._sums, self._pulls).copy()
         if self._squares is not None:
             self._squares[arms] += self._largest_squares(sums, pulls) if squares is None else squares
-        self._sums[arms] += sums
-        self._pulls[arms] += pulls
+        where = self._where(arms)
+        all_sums, all_pulls = self._sums[where], self._pulls[where]
+        all_sums += sums
+        all_pulls += pulls
+        if where is arms:  # otherwise these are views
+            self._sums[arms], self._pulls[arms] = all_sums, all_pulls
+        elif pulls > 0:
+            self._every_arm_pulled = True
+        self._latest = arms, all_sums, all_pulls
         if self._finite is not None and pulls > 0:
             self._finite.add(arms, pulls, sums, self._largest_squares(sums, pulls) if squares is None else squares)
         if self._history is not None and pulls > 0:
             self._history.append(BatchOfArms(arms, sums, pulls))
 
-    def _largest_squares(self, sums: Reals, pulls: Ints | int) -> Reals:
+    def _where(self, arms: Ints) -> Ints | slice:
+        """Where these arms are: for all arms in order a slice, by which NumPy finds them faster."""
+        return slice(None) if len(arms) == self.n and bool((arms[1:] > arms[:-1]).all()) else arms
+
+    def _stop_sharing(self) -> None:
+        """Leave the arrays to the `Columns` that share them, and continue with copies."""
+        if self._is_shared:
+            self._sums, self._pulls, self._latest = self._sums.copy(), self._pulls.copy(), None
+            self._verdicts, self._rounds = self._verdicts.copy(), self._rounds.copy()
+            self._phases = self._phases.copy()
+            self._squares = None if self._squares is None else self._squares.copy()
+            self._is_shared = False
+
+    def _largest_squares(self, sums: Reals, pulls: Reals | int) -> Reals:
         """The largest that sums of squares can be: for rewards in [0, 1] the sums of rewards, otherwise unknown."""
-        return sums.copy() if self.bounded else np.where(pulls == 0, 0.0, np.nan)
+        return sums if self.bounded else np.where(pulls == 0, 0.0, np.nan)
 
     def add_noise(self, arms: Ints, batches: int) -> None:
         """Note that the sums of these arms, added by now or later, have the noise of so many more batches."""
@@ -235,22 +264,25 @@ class Scoreboard:
 
     def means(self, arms: Ints) -> Reals:
         """The means of these arms, over all pulls known to the coordinator."""
-        pulls = self._pulls[arms]
-        if np.count_nonzero(pulls) < len(pulls):
-            raise ProtocolError(f"arm {arms[pulls == 0][0]} has no mean: it was never pulled")
-        means: Reals = self._sums[arms]
-        means /= np.abs(pulls, out=pulls)  # with an unknown number of pulls (-1), the sum is the mean
-        return means
+        if self._latest is not None and self._latest[0] is arms:
+            _, sums, pulls = self._latest
+        else:
+            sums, pulls = self._sums[arms], self._pulls[arms]
+        if self._some_pulls_unknown or not self._every_arm_pulled:
+            if np.count_nonzero(pulls) < len(pulls):
+                raise ProtocolError(f"arm {arms[pulls == 0][0]} has no mean: it was never pulled")
+            pulls = np.abs(pulls)  # with an unknown number of pulls (-1), the sum is the mean
+        return sums / pulls
 
     def pulls(self, arms: Ints) -> Ints:
         """The pulls of each of these arms, as far as the coordinator knows them."""
-        return np.maximum(self._pulls[arms], 0)
+        return np.maximum(self._pulls[arms], 0).astype(np.int64)
 
     def bounds(self, arms: Ints, error: float) -> tuple[Reals, Reals]:
         """Intervals of the means of these arms that miss one of them, at any time, with probability at most `error`."""
         if self._finite is not None:
             return drift_bounds(Evidence(*(column[arms] for column in self._finite.evidence)), error)
-        pulls = self._pulls[arms].astype(np.float64)
+        pulls = self._pulls[arms]
         if self._largest_weight > 1.0:
             return weighted_bounds(pulls, self._sums[arms], self._largest_weight, error)
         squares = self._sums[arms] if self._squares is None else self._squares[arms]
@@ -266,8 +298,10 @@ class Scoreboard:
 
     def note_means(self, arms: Ints, means: Reals) -> None:
         """Note the means of arms that agents have also pulled for purposes of their own, unknown to the coordinator."""
+        self._stop_sharing()
         self._sums[arms] = means
         self._pulls[arms] = _UNKNOWN
+        self._latest, self._some_pulls_unknown = None, True
 
     def note_local_top(self, agent: int, arms: Ints, *, sure: bool) -> None:
         """Note an agent's own best arms, and whether it is sure of them."""
@@ -304,20 +338,20 @@ class Scoreboard:
         return self._accepted
 
     def columns(self, *, mirrored: bool = False) -> Columns:
-        """What is known about each arm so far; `mirrored` reverses a search for the worst arms."""
-        verdicts, means = self._verdicts.copy(), self._sums.copy()
-        np.divide(means, self._pulls, out=means, where=self._pulls > 0)
-        means[self._pulls == 0] = np.nan
-        squares = self._largest_squares(self._sums, self._pulls) if self._squares is None else self._squares.copy()
+        """What is known about each arm so far, not to be changed; `mirrored` reverses a search for the worst arms."""
+        self._is_shared = True
+        verdicts, pulls, divisors = self._verdicts, self._pulls.astype(np.int64), np.abs(self._pulls)
+        divisors[pulls == 0] = np.nan
+        means = self._sums / divisors
+        squares = self._largest_squares(self._sums, self._pulls) if self._squares is None else self._squares
         finite = None if self._finite is None else self._finite.evidence
         if mirrored:
-            settled = verdicts != OPEN
-            verdicts[settled] = (ACCEPTED + REJECTED) - verdicts[settled]
+            verdicts = np.where(verdicts == OPEN, verdicts, (ACCEPTED + REJECTED) - verdicts)
             means = opposite(means, bounded=self.bounded)
-            squares = squares_of_opposite(squares, self._sums, self._pulls, bounded=self.bounded)
+            squares = squares_of_opposite(squares, self._sums, pulls, bounded=self.bounded)
             finite = None if finite is None else finite.mirrored
         noise = None if self._noise is None else Noisy(self._noise.batches.copy(), self._noise.deviation)
-        return Columns(verdicts, self._rounds.copy(), means, self._pulls.copy(), squares, finite, noise)
+        return Columns(verdicts, self._rounds, means, pulls, squares, finite, noise)
 
     def verdict(self, *, mirrored: bool = False, unit: Unit = DEFAULT_UNIT) -> Estimates:
         """What is known about each arm at the end; `mirrored` reverses a search for the worst arms."""
@@ -326,15 +360,14 @@ class Scoreboard:
             history = [
                 BatchOfArms(arms, opposite(sums, pulls, bounded=self.bounded), pulls) for arms, sums, pulls in history
             ]
-        return Estimates(columns, self._phases.copy(), tuple(self._phase_names), self._guesses, unit, history)
+        return Estimates(columns, self._phases, tuple(self._phase_numbers), self._guesses, unit, history)
 
     def _settle(self, arms: Ints, verdict: int, round_: int, phase: str | None) -> None:
         if not len(arms):
             return
-        if phase not in self._phase_names:
-            self._phase_names.append(phase)
+        self._stop_sharing()
         if verdict == ACCEPTED or (self._accepted and np.count_nonzero(self._verdicts[arms] == ACCEPTED)):
             self._accepted = None
         self._verdicts[arms] = verdict
         self._rounds[arms] = round_
-        self._phases[arms] = self._phase_names.index(phase)
+        self._phases[arms] = self._phase_numbers.setdefault(phase, len(self._phase_numbers))

@@ -11,7 +11,7 @@ Batch = tuple[Ints, Ints, Reals, Reals | None]
 """Pulls that an agent made at once: arms, times (one per arm, or one for all), sums, and sums of squares (NaN if
 unknown; None if all are unknown)."""
 
-_FEW_ARMS = 1 << 15
+_FEW_ARMS = 1 << 17
 
 
 class ArmTotals:

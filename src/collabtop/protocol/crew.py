@@ -104,7 +104,7 @@ class Crew:
         assert question.arms is not None
         sums = self._sums(question.arms, division)
         self.batches.append((arms, division.times_by_arm, division.add_up(sums), None))
-        return Means(sums / division.times)
+        return Means(sums / division.divisors)
 
     def _pull_open(self, question: PullOpen) -> Sequence[Message]:
         open_arms = self._open = self._open or OpenArms(self._problem.n, len(self.members))

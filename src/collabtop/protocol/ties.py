@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from collabtop.blocks import in_blocks
 from collabtop.protocol.messages import Flags, Ints, Reals
 
 # Far above the rounding errors of means and gaps (2^-52), so that these order nothing, and far below the smallest
@@ -13,6 +14,8 @@ _FEW = 256
 # NumPy selects a single rank and sorts (unless the sort is stable) with AVX-512. On many processors all that follows is
 # then slower for a while, which costs more than it saves for fewer values than this.
 _MANY = 2**12
+
+_FEW_ABOVE = 4
 
 
 # Means without bounds have rounding errors in proportion to their size; the scoreboard keeps 44 bits of a sum.
@@ -35,10 +38,14 @@ def perturbed(means: Reals, rng: np.random.Generator, *, bounded: bool = True) -
         unbounded: Reals = means + _RELATIVE_AMPLITUDE * scale * (rng.random(len(means)) - 0.5)
         return unbounded
     values: Reals = rng.random(len(means))
+    in_blocks(_mix, values, means)
+    return values
+
+
+def _mix(values: Reals, means: Reals) -> None:
     values -= means
     values *= AMPLITUDE
     values += means  # a mixture of a random number and the mean, so it stays within [0, 1]
-    return values
 
 
 def random_order(sums: Reals, rng: np.random.Generator) -> Ints:
@@ -67,6 +74,35 @@ def _of_rank(values: Reals, rank: int) -> Reals:
     """The value of this rank, 0 for the smallest, or that of each row."""
     ordered = np.partition(values, rank if values.shape[-1] >= _MANY else (rank, rank))
     return ordered[..., rank]
+
+
+def border_values(values: Reals, below: int) -> tuple[float, float]:
+    """The largest of the `below` smallest values, and the smallest of the others.
+
+    >>> border_values(np.array([3.0, 1.0, 2.0]), below=2)
+    (2.0, 3.0)
+    """
+    above = len(values) - below
+    if above <= _FEW_ABOVE:
+        return _next_to_maxima(values, above)
+    if len(values) >= _MANY:
+        ordered = np.partition(values, below)
+        return float(ordered[:below].max()), float(ordered[below])
+    ordered = values.copy()
+    ordered.partition((below - 1, below))
+    return ordered.item(below - 1), ordered.item(below)
+
+
+def _next_to_maxima(values: Reals, above: int) -> tuple[float, float]:
+    """The value that comes next to the `above` largest, and the smallest of these: NumPy finds maxima fast."""
+    largest: list[tuple[int, float]] = []
+    for _ in range(above + 1):
+        index = int(values.argmax())
+        largest.append((index, values.item(index)))
+        values[index] = -np.inf
+    for index, value in largest:
+        values[index] = value
+    return largest[-1][1], largest[-2][1]
 
 
 def smallest(values: Reals, count: int) -> Flags:

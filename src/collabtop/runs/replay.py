@@ -131,8 +131,7 @@ class Replay:
     def columns(self) -> Columns:
         """What the coordinator knows about all candidates; verdicts may be `INSIDE`."""
         columns = self._coordinator.scoreboard.columns(mirrored=self.mirrored)
-        columns.verdicts[self._settled_inside(columns)] = INSIDE
-        return columns
+        return columns._replace(verdicts=np.where(self._settled_inside(columns), np.int8(INSIDE), columns.verdicts))
 
     def _settled_inside(self, columns: Columns) -> NDArray[np.bool_]:
         # If a shared round has fewer live arms than are open on the scoreboard, agents have settled the others.

@@ -206,7 +206,7 @@ def pull_in_turn(coordinator: Coordinator, live: Ints, pulls: int, *, all_live: 
         division, free_arms = round_robin_division(len(live), pulls, coordinator.agents), ("arms",) if all_live else ()
         means = coordinator.ask_together(live, division, (*free_arms, "times"))
         if means is not None:
-            return division.add_up(means * division.times), pulls
+            return division.add_up(means * division.divisors), pulls
     times_by_agent = shares(len(live), pulls, coordinator.agents)
     arms, starts, free = None if all_live else live, _starts(coordinator, live, 0), _free_fields(coordinator)
     questions: dict[int, Message] = {}
@@ -272,7 +272,7 @@ def pull_balanced(coordinator: Coordinator, live: Ints, pulls: int, *, all_live:
         division, free = balanced_division(len(live), pulls, coordinator.agents), ("arms",) if all_live else ()
         means = coordinator.ask_together(live, division, (*free, "times"))
         if means is not None:
-            return division.add_up(means * division.times), pulls
+            return division.add_up(means * division.divisors), pulls
     share_by_agent, questions = _balanced_questions(coordinator, live, pulls, all_live=all_live)
     answers, sums = coordinator.ask_present(questions, Means), np.zeros(len(live))
     for agent, (first, times) in share_by_agent.items():

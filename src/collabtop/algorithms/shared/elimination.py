@@ -1,12 +1,14 @@
 """The end of a round: keep the arms nearest to the border open, and settle the others."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from collabtop.blocks import in_blocks
 from collabtop.coordination.scoreboard import Scoreboard
 from collabtop.protocol.messages import Flags, Ints, Reals
-from collabtop.protocol.ties import first_up_to, perturbed, smallest
+from collabtop.protocol.ties import border_values, first_up_to, perturbed, smallest
 
 
 class Settled(NamedTuple):
@@ -29,18 +31,22 @@ def settle(
     Settled(accepted=array([4]), rejected=array([7]), live=array([5, 6]))
     """
     values, below = perturbed(means, rng, bounded=bounded), len(live) - to_accept
-    ordered = values.copy()
-    ordered.partition((below - 1, below))
-    lower, upper = ordered[below - 1 : below + 1].tolist()  # ranks m_r + 1 and m_r
+    lower, upper = border_values(values, below)  # ranks m_r + 1 and m_r
     if keep == len(live) - 1:
         return _settle_one(live, values, lower, upper)
     worse = first_up_to(values, lower, below)  # the others are sigma_r(1), ..., sigma_r(m_r)
-    gaps = upper - values
-    values -= lower  # in place: with many arms, new arrays take as long as what is computed
-    kept = smallest(np.maximum(gaps, values, out=gaps), keep)  # pi_r(1), ..., pi_r(n_{r+1})
+    in_blocks(partial(_turn_into_gaps, lower, upper), values)
+    kept = smallest(values, keep)  # pi_r(1), ..., pi_r(n_{r+1})
     settled = ~kept  # E_r
     accepted, rejected = settled & ~worse, settled & worse  # A_r, E_r \ A_r
     return Settled(_chosen(live, accepted), _chosen(live, rejected), _chosen(live, kept))  # the last is I_{r+1}
+
+
+def _turn_into_gaps(lower: float, upper: float, values: Reals) -> None:
+    # In place: with many arms, new arrays take as long as what is computed.
+    below_upper = upper - values
+    values -= lower
+    np.maximum(below_upper, values, out=values)
 
 
 def _chosen(arms: Ints, flags: Flags) -> Ints:
@@ -53,7 +59,8 @@ def _settle_one(live: Ints, values: Reals, lower: float, upper: float) -> Settle
     end, backwards = len(live) - 1, values[::-1].copy()
     worst, best = end - int(backwards.argmin()), end - int(backwards.argmax())
     _, gone = max((upper - values.item(worst), worst), (values.item(best) - lower, best))
-    settled, kept = live[gone : gone + 1], np.concatenate((live[:gone], live[gone + 1 :]))
+    settled, kept = live[gone : gone + 1], live[:end].copy()
+    kept[gone:] = live[gone + 1 :]
     return Settled(settled, live[:0], kept) if gone == best else Settled(live[:0], settled, kept)
 
 
