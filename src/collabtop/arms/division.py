@@ -72,6 +72,16 @@ class Division:
         """Which of these arms each position is."""
         return arms[self.positions]
 
+    def look_up(self, table: NDArray[np.float64], arms: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The value of each position's arm at its agent, in a table with one row per agent; `arms` as from `arms_of`.
+
+        >>> division = Division(arms=2, positions=np.array([1, 0, 1]), times=np.array([5, 3, 2]), sizes=[1, 2])
+        >>> division.look_up(np.array([[0.1, 0.2], [0.3, 0.4]]), arms=np.array([1, 0, 1]))
+        array([0.2, 0.3, 0.4])
+        """
+        values: NDArray[np.float64] = table[self.agents, arms]
+        return values
+
     @cached_property
     def times_by_arm(self) -> NDArray[np.int64]:
         """How often each arm is pulled by all agents together."""
@@ -108,6 +118,11 @@ class EqualDivision(Division):
     def arms_of(self, arms: NDArray[np.int64]) -> NDArray[np.int64]:
         """Which of these arms each position is."""
         return arms if self._batches == 1 else np.concatenate([arms] * self._batches)
+
+    def look_up(self, table: NDArray[np.float64], arms: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The value of each position's arm at its agent, in a table with one row per agent."""
+        values = table[: len(self.sizes), arms[: self.arms]]
+        return np.concatenate([values] * (self._batches // len(self.sizes)), axis=1).ravel()
 
     def add_up(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """The sum over the parts of each arm's values."""

@@ -145,7 +145,7 @@ class HeterogeneousArms(SimulatedArms):
         return self._pull_together if type(self).pull is HeterogeneousArms.pull else None
 
     def _pull_together(self, arms: Ints, division: Division, draws: Sequence[Draws]) -> Reals:
-        return _successes_together(self.means[arms, division.agents], division, draws)
+        return _successes_together(division.look_up(self.means.T, arms), division, draws)
 
 
 class BetaArms(SimulatedArms):

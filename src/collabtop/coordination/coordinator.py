@@ -156,7 +156,7 @@ class Coordinator:
 
     def ask_present(self, messages: Mapping[int, Message], expect: type[Answer]) -> dict[int, Answer]:
         """Ask each of these agents a question; the answers leave out agents that are lost for good by now."""
-        self.meter.count("down", messages.values())
+        self._count_questions(messages)
         return self._exchange(list(messages.items()), expect)
 
     def ask_together(self, arms: Ints, division: Division, free: tuple[str, ...]) -> Reals | None:
@@ -207,6 +207,13 @@ class Coordinator:
 
     # -- one exchange
 
+    def _count_questions(self, messages: Mapping[int, Message]) -> None:
+        different = set(map(id, messages.values()))  # usually one or all
+        if len(different) == 1:
+            self.meter.count("down", [next(iter(messages.values()))], copies=len(messages))
+        else:
+            self.meter.count("down", messages.values())
+
     def _complete(self, answers: dict[int, Answer], asked: Collection[int]) -> dict[int, Answer]:
         if len(answers) < len(asked):
             gone = frozenset(asked) - answers.keys()
@@ -227,8 +234,7 @@ class Coordinator:
         began = perf_counter()
         replies = check_replies(requests, self._team.deliver(requests), self._team)
         self._seconds += perf_counter() - began
-        forms = set(map(form_of, [reply.answer for reply in replies]))
-        if forms - {(expect, (), ())}:
+        if set(map(form_of, [reply.answer for reply in replies])) - {(expect, (), ())}:
             _check_answers(replies, expect)
         answers: dict[int, Any] = {reply.agent: reply.answer for reply in replies}
         if len(answers) < len(requests):

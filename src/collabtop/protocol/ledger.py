@@ -133,7 +133,7 @@ def _choice_bits(kind: type[Message], chosen_from: tuple[str, ...]) -> int:
     return (len(chosen_from) - 1).bit_length()
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """The messages of one kind in one direction in one round."""
 
     round: int
@@ -145,7 +145,7 @@ class Entry(msgspec.Struct, frozen=True):
     bits: int
 
 
-class Round(msgspec.Struct, frozen=True):
+class Round(msgspec.Struct, frozen=True, gc=False):
     """The cost of one round."""
 
     round: int
@@ -243,6 +243,11 @@ class _RoundTotals:
         self.round_trips, self.words, self.bits = 0, 0, 0
         self.entries: dict[tuple[str, Direction], list[int]] = {}
 
+    def summary(self, number: int) -> Round:
+        """The cost of this round, which has this number."""
+        pulls, time = sum(self.pulls), max(self.pulls)
+        return Round(number, self.phase, self.live, pulls, time, self.words, self.bits, self.round_trips)
+
 
 class Meter:
     """Counts messages and pulls as they pass, and enforces the horizon."""
@@ -273,8 +278,11 @@ class Meter:
         forms = set(map(form_of, messages))
         for form in forms:  # usually one
             same = messages if len(forms) == 1 else [message for message in messages if form_of(message) == form]
-            words, bits = _cost_of_form(form, same, len(same))
-            self._add(form, direction, copies * len(same), copies * words, copies * bits)
+            self._count_alike(direction, form, same, copies)
+
+    def _count_alike(self, direction: Direction, form: Form, messages: Collection[Message], copies: int = 1) -> None:
+        words, bits = _cost_of_form(form, messages, len(messages))
+        self._add(form, direction, copies * len(messages), copies * words, copies * bits)
 
     def count_joined(self, direction: Direction, joined: Message, copies: int) -> None:
         """Count so many messages of one form, whose arrays are joined in one message."""
@@ -292,8 +300,9 @@ class Meter:
         entry[2] += bits
 
     def count_replies(self, replies: Sequence[Reply]) -> None:
-        """Count the replies to one question, and the pulls made for them."""
-        self.count("up", [reply.answer for reply in replies])
+        """Count the replies to one question, whose answers have the same form, and the pulls made for them."""
+        if replies:
+            self._count_alike("up", form_of(replies[0].answer), [reply.answer for reply in replies])
         pulls = [0] * self._agents
         for reply in replies:
             pulls[reply.agent] += reply.pulls
@@ -325,26 +334,16 @@ class Meter:
 
     def rounds(self) -> tuple[Round, ...]:
         """The cost of each round so far."""
-        return tuple(
-            Round(
-                round=number,
-                phase=totals.phase,
-                live=totals.live,
-                pulls=sum(totals.pulls),
-                time=max(totals.pulls),
-                words=totals.words,
-                bits=totals.bits,
-                round_trips=totals.round_trips,
-            )
-            for number, totals in enumerate(self._all_rounds)
-        )
+        return tuple([totals.summary(number) for number, totals in enumerate(self._all_rounds)])
 
     def ledger(self, transport: TransportStats | None = None) -> Ledger:
         """All messages so far, and the statistics of their transport."""
         entries = tuple(
-            Entry(number, kind, direction, *counts)
-            for number, totals in enumerate(self._all_rounds)
-            for (kind, direction), counts in sorted(totals.entries.items())
+            [
+                Entry(number, kind, direction, *counts)
+                for number, totals in enumerate(self._all_rounds)
+                for (kind, direction), counts in sorted(totals.entries.items())
+            ]
         )
         round_trips = sum(totals.round_trips for totals in self._all_rounds)
         return Ledger(entries, round_trips, transport or TransportStats())

@@ -94,19 +94,20 @@ class _ShownValues:
             raise ProtocolError("an agent showed more or fewer values than it was asked for")
         position, value = np.concatenate(positions), np.concatenate(values)
         showing = [holder for holder, count in enumerate(counts) if count]
-        ends = list(accumulate(counts))
-        first = np.array([ends[holder] - counts[holder] for holder in showing])
-        last = np.array([ends[holder] - 1 for holder in showing])
+        last = np.array([end - 1 for end, count in zip(accumulate(counts), counts, strict=True) if count])
+        first = np.zeros_like(last)
+        first[1:] = last[:-1] + 1
         # Up to a value shown at position p its holder has p + 1 values; up to its next one shown, at q, at most q.
         # Added up in order these are the bounds on the rank of each value shown.
         least, most = np.empty_like(position), np.empty_like(position)
         least[1:] = most[:-1] = position[1:] - position[:-1]
+        stops = self._stops[showing]
         least[first] = position[first] + 1 - self._starts[showing]
-        most[last] = self._stops[showing] - position[last]
-        hidden = self._up_to - int(self._stops[showing].sum())  # values of holders that showed none
+        most[last] = stops - position[last]
+        hidden = self._up_to - sum(stops.tolist())  # values of holders that showed none
         order = value.argsort(kind="stable")
         self._at_least = self._below + least[order].cumsum()
-        self._at_most = hidden + int(position[first].sum()) + most[order].cumsum()
+        self._at_most = hidden + sum(position[first].tolist()) + most[order].cumsum()
         self._holder = np.arange(len(positions)).repeat(counts)[order]
         self._position, self._value = position[order], value[order]
 
