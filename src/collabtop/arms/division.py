@@ -104,11 +104,13 @@ class EqualDivision(Division):
 
     def __init__(self, arms: int, agents: int, times: Sequence[int]) -> None:
         self.arms, self.sizes = arms, [arms * len(times)] * agents
-        self.times = np.array(times) if len(times) == 1 else np.array([*times] * agents).repeat(arms)
         if len(times) == 1:
-            self.divisors = float(times[0])
-        self.pulls, self.times_by_arm = [arms * sum(times)] * agents, np.array([sum(times) * agents])
+            self.times, self.divisors = np.array(times), float(times[0])
+        else:
+            self.times = np.array([*times] * agents).repeat(arms)
         self._batches = agents * len(times)
+        self.times_by_arm = self.times if self._batches == 1 else np.array([sum(times) * agents])
+        self.pulls = [arms * sum(times)] * agents
 
     def parts_of(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         """The values of each part, or a single one that all parts have."""

@@ -27,6 +27,8 @@ def _successes(times: Ints, means: Reals, draws: Draws) -> Reals:
 
 def _successes_together(means: Reals, division: Division, draws: Sequence[Draws]) -> Reals:
     """The successes of each position of a division, drawn by its own agent: the same as with `_successes`."""
+    if len(draws) == 1:
+        return _successes(division.times, means, draws[0])
     generators = [agent.bulk.binomial for agent in draws]
     if len(means) > _FEW_ARMS * len(generators):
         parts = zip(generators, division.parts_of(division.times), division.parts_of(means), strict=True)

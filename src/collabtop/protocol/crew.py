@@ -133,9 +133,10 @@ class Crew:
     def _sums(self, arms: Ints, division: Division) -> Reals:
         """Let the agents draw their parts of a division; returns one sum per position."""
         assert self._pull is not None
-        members = self.members[: len(division.sizes)]
-        for agent, pulls in zip(members, division.pulls, strict=True):
+        draws = []
+        for agent, pulls in zip(self.members, division.pulls, strict=False):  # the first agents, if not all pull
             agent.check_horizon(pulls)
             agent.draws.pulls_made += pulls
-        sums = self._pull(arms, division, [agent.draws for agent in members])
+            draws.append(agent.draws)
+        sums = self._pull(arms, division, draws)
         return opposite(sums, division.times, bounded=self._problem.bounded) if self._mirrored else sums
