@@ -31,6 +31,7 @@ def settle(
     Settled(accepted=array([4]), rejected=array([7]), live=array([5, 6]))
     """
     values, below = perturbed(means, rng, bounded=bounded), len(live) - to_accept
+    del means  # of many arms: their memory is used again below
     lower, upper = border_values(values, below)  # ranks m_r + 1 and m_r
     if keep == len(live) - 1:
         return _settle_one(live, values, lower, upper)
