@@ -15,6 +15,37 @@ def test_means_are_over_all_pulls_heard_of():
     assert board.means(np.array([2, 0])).tolist() == [0.25, 0.3]
 
 
+@pytest.mark.parametrize("arms", [np.arange(3), np.array([2, 0, 1])], ids=["in order", "in another order"])
+def test_all_arms_can_be_added_in_any_order(arms):
+    board = Scoreboard(3)
+    for _ in range(2):
+        board.add(arms, np.array([1.0, 2.0, 3.0]), pulls=5)
+    assert board.means(arms).tolist() == board.means(arms.copy()).tolist() == [0.2, 0.4, 0.6]
+    assert board.pulls(arms).tolist() == [10, 10, 10]
+
+
+def test_means_noted_after_the_last_pulls_take_their_place():
+    board, arms = Scoreboard(2), np.arange(2)
+    board.add(arms, np.array([1.0, 2.0]), pulls=5)
+    board.note_means(np.array([1]), np.array([0.75]))
+    assert board.means(arms).tolist() == [0.2, 0.75]
+
+
+def test_a_verdict_does_not_change_with_the_scoreboard():
+    board, arms = Scoreboard(3), np.arange(3)
+    board.add(arms, np.array([1.0, 2.0, 3.0]), pulls=5, squares=np.array([1.0, 2.0, 3.0]))
+    before = board.verdict()
+    board.add(arms, np.array([4.0, 4.0, 4.0]), pulls=5, squares=np.array([1.0, 2.0, 3.0]))
+    board.accept(np.array([2]), round=0, phase="shared")
+    board.note_means(np.array([0]), np.array([0.5]))
+    columns = before.columns
+    assert columns.means.tolist() == [0.2, 0.4, 0.6]
+    assert columns.squares.tolist() == [1.0, 2.0, 3.0]
+    assert columns.pulls.tolist() == [5, 5, 5]
+    assert before.top() == columns.verdicts.nonzero()[0].tolist() == []
+    assert board.verdict().columns.means.tolist() == [0.5, 0.6, 0.7]
+
+
 def test_arms_that_tie_are_not_told_apart_by_rounding():
     # 7 of 49 pulls at once, or 1 of 7 seven times over: multiplied back, means are off in the last bit.
     board = Scoreboard(2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from collabtop.protocol.ties import random_order, smallest, smallest_in_rows, sort
+from collabtop.protocol.ties import AMPLITUDE, border_values, perturbed, random_order, smallest, smallest_in_rows, sort
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,18 @@ def test_an_order_whose_keys_rounding_makes_equal_is_still_by_chance():
     sums, chance = np.full(300, 2.0**40), np.random.default_rng(7).random(300)
     assert len(set((sums + chance).tolist())) < 300
     assert random_order(sums, np.random.default_rng(7)).tolist() == chance.argsort().tolist()
+
+
+@pytest.mark.parametrize("count", [2, 9, 300, 5_000])
+def test_the_values_at_the_border_are_those_of_a_sort(count):
+    values = np.random.default_rng(1).integers(count, size=count).astype(float)
+    before, ordered = values.copy(), np.sort(values)
+    for below in {1, count // 2, *range(max(1, count - 6), count)}:
+        assert border_values(values, below) == (ordered[below - 1], ordered[below])
+    assert (values == before).all()
+
+
+def test_long_arrays_are_perturbed_like_short_ones():
+    means = np.random.default_rng(1).random(100_000)
+    chance = np.random.default_rng(2).random(100_000)
+    assert (perturbed(means, np.random.default_rng(2)) == (chance - means) * AMPLITUDE + means).all()

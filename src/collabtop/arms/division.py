@@ -122,7 +122,12 @@ class EqualDivision(Division):
         return arms if self._batches == 1 else np.concatenate([arms] * self._batches)
 
     def look_up(self, table: NDArray[np.float64], arms: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The value of each position's arm at its agent, in a table with one row per agent."""
+        """The same by rows, as all agents have the same arms.
+
+        >>> division, arms = EqualDivision(arms=2, agents=2, times=[5]), np.array([1, 0])
+        >>> division.look_up(np.array([[0.1, 0.2], [0.3, 0.4]]), division.arms_of(arms))
+        array([0.2, 0.1, 0.4, 0.3])
+        """
         values = table[: len(self.sizes), arms[: self.arms]]
         return np.concatenate([values] * (self._batches // len(self.sizes)), axis=1).ravel()
 
