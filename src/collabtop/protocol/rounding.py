@@ -47,10 +47,15 @@ class NoiseGauge:
 
     def add(self, first: Reals, first_times: int, second: Reals, second_times: int) -> None:
         """Add the sums of two batches of pulls of the open arms, one row per agent."""
-        differences = first / first_times - second / second_times
-        means = (first + second) / (first_times + second_times)
-        self._variances += differences**2 / (1 / first_times + 1 / second_times)
-        self._limits += means * (1 - means)
+        differences = first / first_times
+        differences -= second / second_times
+        differences *= differences
+        differences /= 1 / first_times + 1 / second_times
+        self._variances += differences
+        means = first + second
+        means /= first_times + second_times
+        means *= 1 - means
+        self._limits += means
         self._batches += 1
 
     @property
@@ -103,7 +108,7 @@ def all_coarse_means(
         if not scale:
             answers.update((row, CoarseMeans(0, False, None, sums[row] / times)) for row in rows)
             continue
-        numbers = sums[rows]
+        numbers = sums if len(rows) == len(sums) else sums[rows]
         if arcsine:
             chance = np.array([rngs[row].random(numbers.shape[1]) for row in rows])
             means = numbers / times
