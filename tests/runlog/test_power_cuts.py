@@ -131,7 +131,7 @@ def written(path, rng, *, records=60):
             log.sync()
             sizes.append(path.stat().st_size)
         elif kind < 0.3:
-            log._timestamp = None  # at once, instead of after a second
+            log._next_timestamp = 0.0  # at once, instead of after a second
             log.note_time()
         elif kind < 0.4:
             log.append(Exchange(number, [rng.randbytes(rng.randrange(900))], [(0, [0])], []))

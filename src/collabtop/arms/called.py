@@ -12,7 +12,7 @@ import numpy as np
 
 from collabtop.arms.base import Arms, Drawn, FailureMode, Ints, Reals, Recorder
 from collabtop.arms.callers import Caller, make_caller
-from collabtop.arms.calls import AttemptOutcome, CallOutcome, PullAttempt, PullFunction, full_outcome, whole_ticks
+from collabtop.arms.calls import TICK, AttemptOutcome, CallOutcome, PullAttempt, PullFunction, full_outcome
 from collabtop.arms.draws import AgentHalted, Draws
 from collabtop.arms.policy import PullPolicy
 from collabtop.arms.pool import CallOptions, PullPool
@@ -22,6 +22,9 @@ from collabtop.arms.tables import LabelledList, candidate_labels, plain_data
 from collabtop.arms.workers import dumps
 from collabtop.errors import InputError, PullError
 from collabtop.validation import wrong_value
+
+_Call = Callable[[PullAttempt, threading.Event], tuple[CallOutcome, float]]
+"""Makes an attempt unless the event is set, and returns its outcome and how long it took."""
 
 _MOST_THROTTLED = 30
 """How often a service may put off one call before that counts as a failure."""
@@ -131,10 +134,10 @@ class CalledArms(Arms):
 
     def _fill(self, batch: PullBatch, draws: Draws, recorder: Recorder) -> None:
         """Make the pulls of a batch, except recorded ones."""
-        jobs = self._jobs(batch, draws, recorder)
+        jobs, halted, call = self._jobs(batch, draws, recorder), draws.halted, self._charging_call(draws, recorder)
 
         def make(attempt: PullAttempt) -> None:
-            outcome, seconds = self._call(attempt, draws, recorder)
+            outcome, seconds = call(attempt, halted)
             if isinstance(outcome, float) and not recorder.charged_before:  # the usual case, and the fastest
                 batch.put_reward(attempt.number, outcome)
                 recorder.keep_reward(attempt, outcome, seconds)
@@ -153,7 +156,7 @@ class CalledArms(Arms):
 
     def _jobs(self, batch: PullBatch, draws: Draws, recorder: Recorder) -> Iterator[PullAttempt]:
         """The pulls to make; the rewards of recorded ones are put into the batch on the way."""
-        number, halted, several = draws.pulls_made, draws.halted, self._function.batch
+        number, several = draws.pulls_made, self._function.batch
         for arm, count, replicate in zip(batch.arms.tolist(), batch.times.tolist(), batch.starts, strict=True):
             done = 0
             pulls = PullAttempt(arm, count, draws.seed, draws.agent, number, replicate)
@@ -166,8 +169,6 @@ class CalledArms(Arms):
                     continue
                 until = done + recorder.unrecorded(attempt, count - done)
                 while done < until:
-                    if halted.is_set():
-                        raise AgentHalted
                     attempt = pulls.after(done, until - done if several else 1)
                     yield attempt
                     done += attempt.times
@@ -210,36 +211,44 @@ class CalledArms(Arms):
                 throttled += 1
                 waited += delay
             else:
-                attempt = attempt._replace(retries=attempt.retries + 1)
-            outcome = full_outcome(*self._call(attempt, draws, recorder))
+                attempt = msgspec.structs.replace(attempt, retries=attempt.retries + 1)
+            outcome = full_outcome(*self._charging_call(draws, recorder)(attempt, draws.halted))
 
-    def _call(self, attempt: PullAttempt, draws: Draws, recorder: Recorder) -> tuple[CallOutcome, float]:
+    def _charging_call(self, draws: Draws, recorder: Recorder) -> _Call:
+        """What makes an attempt of an agent, and pays for it if the run has a budget."""
+        purse, prices = recorder.purse, draws.prices
+        if purse is None:
+            return self._call
+
+        def call(attempt: PullAttempt, halted: threading.Event) -> tuple[CallOutcome, float]:
+            price = 0.0 if prices is None else float(prices[attempt.arm])
+            with purse.call(price * attempt.times) as bill:
+                outcome, seconds = self._call(attempt, halted)
+                bill.append(price if isinstance(outcome, float) else _charge_of(outcome, price))
+            return outcome, seconds
+
+        return call
+
+    def _call(self, attempt: PullAttempt, halted: threading.Event) -> tuple[CallOutcome, float]:
         """Make one attempt when its turn comes, and measure how long it takes."""
-        if recorder.purse is None:
-            return self._call_when_allowed(attempt, draws.halted)
-        price = 0.0 if draws.prices is None else float(draws.prices[attempt.arm])
-        with recorder.purse.call(price * attempt.times) as bill:
-            outcome, seconds = self._call_when_allowed(attempt, draws.halted)
-            bill.append(price if isinstance(outcome, float) else _charge_of(outcome, price))
-        return outcome, seconds
-
-    def _call_when_allowed(self, attempt: PullAttempt, halted: threading.Event) -> tuple[CallOutcome, float]:
         caller, gate = self._caller, self._gate
         if caller is None or gate is None:
             caller, gate = self._ready()
         waited = gate.enter(attempt.arm, attempt.times, halted)
-        asked_to_wait = None
         try:
             began = perf_counter()
             outcome = caller.call(attempt)
-            seconds = whole_ticks(perf_counter() - began)
-            if not isinstance(outcome, float):
-                asked_to_wait = outcome.retry_after
-        finally:
-            gate.leave(asked_to_wait)
+            took = perf_counter() - began
+        except BaseException:
+            gate.leave()
+            raise
+        seconds = took - took % TICK
         if isinstance(outcome, float) and not waited and self._options.charge == "reported":
+            gate.leave()
             return outcome, seconds
-        return self._charged(full_outcome(outcome, seconds).after(seconds, waited), attempt), seconds
+        full = full_outcome(outcome, seconds).after(seconds, waited)
+        gate.leave(full.retry_after)
+        return self._charged(full, attempt), seconds
 
     def _charged(self, outcome: AttemptOutcome, attempt: PullAttempt) -> AttemptOutcome:
         """The outcome with the seconds that it took as its cost, if pulls are charged by time."""

@@ -4,15 +4,14 @@ import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
-from functools import partial
 from typing import Any, Protocol
 
 from collabtop.arms.calls import (
     AttemptOutcome,
     CallOutcome,
+    DirectCaller,
     PullAttempt,
     PullFunction,
-    make_attempt,
     outcome_of_error,
     outcome_of_value,
 )
@@ -40,18 +39,7 @@ def make_caller(
         return LoopCaller(function, policy)
     if options.processes or policy.time_limit is not None:
         return WorkerCaller(function, policy, dumps, options)
-    return DirectCaller(function, policy)
-
-
-class DirectCaller:
-    """Calls the function in the caller's thread."""
-
-    def __init__(self, function: PullFunction, policy: PullPolicy) -> None:
-        self.call = partial(make_attempt, function, policy.retry_on)
-        """Call the function and check its result."""
-
-    def close(self) -> None:
-        """Do nothing."""
+    return DirectCaller(function, policy.retry_on)
 
 
 class LoopCaller:
@@ -87,5 +75,5 @@ class LoopCaller:
 
 
 async def _awaited(function: PullFunction, attempt: PullAttempt) -> Any:
-    value: Coroutine[Any, Any, Any] | Any = function(attempt)
+    value: Coroutine[Any, Any, Any] | Any = function.call(attempt)
     return await value if inspect.isawaitable(value) else value

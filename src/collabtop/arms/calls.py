@@ -5,6 +5,7 @@ import numbers
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+import msgspec
 import numpy as np
 
 from collabtop.arms.base import Drawn, Reals
@@ -51,7 +52,7 @@ def replicates(function: Function) -> Function:
     return function
 
 
-class PullAttempt(NamedTuple):
+class PullAttempt(msgspec.Struct, frozen=True, gc=False):
     """One attempt at one pull of one arm (in batch form: at `times` pulls)."""
 
     arm: int
@@ -67,11 +68,9 @@ class PullAttempt(NamedTuple):
 
     def after(self, done: int, times: int | None = None) -> "PullAttempt":
         """The pulls that are left when `done` of them are made, or the first `times` of those."""
-        arm, all_times, seed, agent, number, replicate, _ = self  # faster than _replace
-        times = all_times - done if times is None else times
-        return PullAttempt(arm, times, seed, agent, number + done, replicate + done)
+        times = self.times - done if times is None else times
+        return PullAttempt(self.arm, times, self.seed, self.agent, self.number + done, self.replicate + done)
 
-    @property
     def rng(self) -> np.random.Generator:
         """The generator of this attempt, which no other attempt shares."""
         return pull_rng(self.seed, self.agent, self.number, self.retries)
@@ -92,7 +91,7 @@ class PullFunction(Protocol):
     unit: Unit
     """The unit of the rewards that the function returns."""
 
-    def __call__(self, attempt: PullAttempt) -> Any:
+    def call(self, attempt: PullAttempt) -> Any:
         """Call the user's function and return its result."""
 
     def describe(self, attempt: PullAttempt) -> str:
@@ -119,14 +118,16 @@ class CandidatePull:
         _check_function("pull", function, ("candidate", "times", last) if self.batch else ("candidate", last))
         self._candidates, self._function = candidates, function
 
-    def __call__(self, attempt: PullAttempt) -> Any:
+    def call(self, attempt: PullAttempt) -> Any:
         """Call the function."""
         candidate = self._candidates[attempt.arm]
         if self.batch:
-            return self._function(candidate, attempt.times, attempt.rng)
+            return self._function(candidate, attempt.times, attempt.rng())
         if self._by_replicate:
             return self._function(candidate, attempt.replicate)
-        return self._function(candidate, attempt.paired_rng(ALL_AGENTS) if self.paired else attempt.rng)
+        if self.paired:
+            return self._function(candidate, attempt.paired_rng(ALL_AGENTS))
+        return self._function(candidate, pull_rng(attempt.seed, attempt.agent, attempt.number, attempt.retries))
 
     def describe(self, attempt: PullAttempt) -> str:
         """The number of the replicate, if the function takes it."""
@@ -157,7 +158,7 @@ class ExamplePull:
         self._candidates, self._examples, self._function = candidates, examples, function
         self._by_agent, self._replace = by_agent, replace
 
-    def __call__(self, attempt: PullAttempt) -> Any:
+    def call(self, attempt: PullAttempt) -> Any:
         """Choose an example and call the function."""
         index, rng = self._choose(attempt)
         arguments = (self._candidates[attempt.arm], self._examples_of(attempt)[index])
@@ -172,7 +173,7 @@ class ExamplePull:
         """The index of the example, and the generator for what else is random."""
         count = len(self._examples_of(attempt))
         if self._replace:
-            rng = attempt.rng
+            rng = attempt.rng()
             return int(rng.integers(count)), rng
         owner = attempt.agent if self._by_agent else ALL_AGENTS
         lap, position = divmod(attempt.replicate, count)
@@ -218,25 +219,26 @@ def full_outcome(outcome: CallOutcome, seconds: float) -> AttemptOutcome:
     return AttemptOutcome(Drawn(np.array([outcome]), seconds=seconds), seconds=seconds)
 
 
-_TICKS = 2.0**20
+TICK = 2.0**-20
+"""The unit of the seconds that calls took: sums of its multiples are exact, so they do not depend on the order."""
 
 
-def whole_ticks(seconds: float) -> float:
-    """Seconds as a multiple of 2^-20: sums of such numbers are exact, so they do not depend on the order.
+class DirectCaller:
+    """Calls a function that is not async in the caller's thread."""
 
-    >>> whole_ticks(0.1), whole_ticks(0.1) + whole_ticks(0.2) == whole_ticks(0.2) + whole_ticks(0.1)
-    (0.09999942779541016, True)
-    """
-    return int(seconds * _TICKS) / _TICKS
+    def __init__(self, function: PullFunction, retry_on: tuple[type[Exception], ...]) -> None:
+        self._function, self._retry_on = function, retry_on
 
+    def call(self, attempt: PullAttempt) -> CallOutcome:
+        """Call the function once and check its result."""
+        try:
+            value = self._function.call(attempt)
+        except Exception as error:
+            return outcome_of_error(error, self._retry_on)
+        return outcome_of_value(value, self._function, attempt.times, self._retry_on)
 
-def make_attempt(function: PullFunction, retry_on: tuple[type[Exception], ...], attempt: PullAttempt) -> CallOutcome:
-    """Call a function that is not async once, and check its result."""
-    try:
-        value = function(attempt)
-    except Exception as error:
-        return outcome_of_error(error, retry_on)
-    return outcome_of_value(value, function, attempt.times, retry_on)
+    def close(self) -> None:
+        """Do nothing."""
 
 
 def outcome_of_error(error: BaseException, retry_on: tuple[type[Exception], ...]) -> AttemptOutcome:

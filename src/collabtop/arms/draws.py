@@ -44,7 +44,7 @@ class _PullGenerator:
         self._bits = np.random.Philox(cast(Any, self._seed))
         self._rng = np.random.Generator(self._bits)
         begin: Any = self._bits.state  # of a generator that has drawn nothing
-        self._stream: dict[str, Sequence[int]] = {}
+        self._stream = self._seed.stream
         self._state: Any = {**begin, "buffer": begin["buffer"].tolist(), "state": self._stream}
         self.own_references = self.references()
 
@@ -54,8 +54,8 @@ class _PullGenerator:
 
     def restart(self, seed: int, agent: int, number: int, attempt: int) -> np.random.Generator:
         """The generator, at the beginning of the stream of a pull."""
-        self._seed.pull, self._seed.children = (seed, agent, number, attempt), None
-        self._stream["key"] = _pull_key(seed)
+        if seed != self._seed.run_seed:
+            self._seed.run_seed, self._stream["key"] = seed, _pull_key(seed)
         self._stream["counter"] = 0, number, attempt, agent
         self._bits.state = self._state
         return self._rng
@@ -68,19 +68,22 @@ class _PullSeed(ISpawnableSeedSequence):
     """
 
     def __init__(self) -> None:
-        self.pull = 0, 0, 0, 0
-        self.children: np.random.SeedSequence | None = None
+        self.run_seed = 0
+        self.stream: dict[str, tuple[int, ...]] = {"key": _pull_key(0), "counter": (0, 0, 0, 0)}
+        """The key and the counter of the pull, as the state of a generator has them."""
+        self._children: tuple[tuple[int, ...], np.random.SeedSequence] | None = None  # of the pull with this counter
 
     def generate_state(self, n_words: int, dtype: Any = np.uint64) -> NDArray[np.uint64]:
         """The key."""
-        return np.array(_pull_key(self.pull[0]), np.uint64)
+        return np.array(self.stream["key"], np.uint64)
 
     def spawn(self, n_children: int) -> Any:
         """Seeds for a function that needs several generators; they depend only on the pull."""
-        if self.children is None:
-            seed, *pull = self.pull
-            self.children = np.random.SeedSequence(seed, spawn_key=(_PULL, *pull))
-        return self.children.spawn(n_children)
+        counter = self.stream["counter"]
+        if self._children is None or self._children[0] is not counter:
+            _, number, attempt, agent = counter
+            self._children = counter, np.random.SeedSequence(self.run_seed, spawn_key=(_PULL, agent, number, attempt))
+        return self._children[1].spawn(n_children)
 
 
 @lru_cache(maxsize=16)

@@ -3,6 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import islice
 from queue import SimpleQueue
 from time import perf_counter
 from typing import Any, Generic, TypeVar
@@ -18,7 +19,7 @@ _GRACE = 1.0
 """Seconds that pulls under way get to finish when the user stops the run."""
 
 
-_SECONDS_AT_ONCE = 0.005
+_SECONDS_AT_ONCE = 0.02
 """How long the jobs that a thread takes at once should last together."""
 
 
@@ -98,10 +99,10 @@ class _Batch(Generic[Job]):
     def __init__(self, jobs: Iterator[Job], work: Callable[[Job], None], count: int, workers: int) -> None:
         self.done = threading.Event()
         self.errors: dict[int, BaseException] = {}
-        self._jobs, self._work = jobs, work
+        self._jobs, self._work = enumerate(jobs), work
         self._lock = threading.Lock()
-        self._number, self._left, self._workers = 0, count, workers
-        self._taken: list[deque[tuple[int, Job]]] = []
+        self._taken, self._count, self._workers = 0, count, workers
+        self._waiting: list[deque[tuple[int, Job]]] = []
         """The jobs that each thread has taken and not begun."""
         self._taking_part = 0
         self._stopped = self._exhausted = False
@@ -116,14 +117,14 @@ class _Batch(Generic[Job]):
         """Do jobs until there are no more."""
         own: deque[tuple[int, Job]] = deque()
         with self._lock:
-            self._taken.append(own)
+            self._waiting.append(own)
             self._taking_part += 1
         size = 1
         while self._take(own, size):
             began, jobs = perf_counter(), len(own)
             self._do(own)
             size = int(jobs * _SECONDS_AT_ONCE / max(perf_counter() - began, 1e-6))
-        for other in self._taken:
+        for other in self._waiting:
             self._do(other)
         with self._lock:
             self._taking_part -= 1
@@ -132,17 +133,16 @@ class _Batch(Generic[Job]):
     def _take(self, own: "deque[tuple[int, Job]]", size: int) -> bool:
         """Take some of the jobs that are left, and say whether there were any."""
         with self._lock:
-            size = max(1, min(size, self._left // (2 * self._workers)))
+            if self._stopped or self._exhausted:
+                return False
+            size = max(1, min(size, (self._count - self._taken) // (2 * self._workers)))
             try:
-                while len(own) < size and not (self._stopped or self._exhausted):
-                    own.append((self._number, next(self._jobs)))
-                    self._number += 1
-            except StopIteration:
-                self._exhausted = True
+                own.extend(islice(self._jobs, size))
+                self._exhausted = len(own) < size
             except BaseException as error:
-                self.errors[self._number] = error
+                self.errors[self._taken + len(own)] = error
                 self._stopped = True
-            self._left -= len(own)
+            self._taken += len(own)
             return bool(own) and not self._stopped
 
     def _do(self, jobs: "deque[tuple[int, Job]]") -> None:

@@ -178,7 +178,7 @@ class Gate:
 
     def leave(self, asked_to_wait: float | None = None) -> None:
         """Note that a call has ended, and how long the service asked to wait, if it did."""
-        if asked_to_wait is None and self._limit == math.inf:
+        if asked_to_wait is None and not self.is_limited:
             self.running.pop()
             return
         with self._condition:

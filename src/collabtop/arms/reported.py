@@ -82,7 +82,7 @@ class _NoFunction:
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
 
-    def __call__(self, attempt: PullAttempt) -> Any:
+    def call(self, attempt: PullAttempt) -> Any:
         raise ProtocolError("there is no function to call: the rewards of a session are reported with tell()")
 
     def describe(self, attempt: PullAttempt) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from collabtop.arms.calls import AttemptOutcome, CallOutcome, PullAttempt, PullFunction, make_attempt
+from collabtop.arms.calls import AttemptOutcome, CallOutcome, DirectCaller, PullAttempt, PullFunction
 from collabtop.arms.policy import PullPolicy
 from collabtop.arms.pool import CallOptions
 from collabtop.errors import InputError, PullError
@@ -229,11 +229,12 @@ def _serve(pipe: Connection, pickled: bytes) -> None:
     except Exception as error:
         pipe.send(f"{type(error).__name__}: {error}")
         return
+    caller = DirectCaller(function, retry_on)
     pipe.send(_READY)
     with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
         while True:
             attempt: PullAttempt = pipe.recv()
-            outcome = make_attempt(function, retry_on, attempt)
+            outcome = caller.call(attempt)
             pipe.send(outcome if isinstance(outcome, float) else outcome._replace(cause=None))
 
 

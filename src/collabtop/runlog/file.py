@@ -1,6 +1,7 @@
 """Logs on disk: append only, one writer at a time, intact after a kill or a power cut at any moment."""
 
 import logging
+import math
 import os
 import sys
 import threading
@@ -75,8 +76,7 @@ class RunLog:
         self._shown, self._advice = f"{name} {str(path)!r}", advice
         self._lock = threading.Lock()
         self._sync_lock = threading.Lock()
-        self._closed = False
-        self._timestamp: float | None = None
+        self._next_timestamp = -math.inf
         self._error: CheckpointError | None = None
         self._flusher = Flusher(self._sync_in_background, _SECONDS_UNTIL_SYNC)
         self._file = open_locked(path, self._shown, private=private, wait=wait)
@@ -106,7 +106,7 @@ class RunLog:
         if kind is Finished:
             self.sync()  # so that a complete answer proves that everything before it was complete
         with self._lock:
-            if self._is_closed:  # by an agent that nothing waits for any more
+            if self._file.closed:  # by an agent that nothing waits for any more, or in a forked child
                 return
             if kind is AgentStatus and self.answer is not None:  # nothing follows the answer
                 return
@@ -122,7 +122,7 @@ class RunLog:
         """Return when everything that was appended is on disk."""
         with self._sync_lock:
             with self._lock:
-                if self._is_closed or self._size == self._synced:
+                if self._file.closed or self._size == self._synced:
                     return
                 if self._error is not None:  # a second fsync may succeed though the first one has lost data
                     raise self._error
@@ -142,13 +142,10 @@ class RunLog:
 
     def note_time(self) -> None:
         """Append the time of day, at most once per second."""
-        if self._timestamp_is_due():
+        if monotonic() >= self._next_timestamp:
             with self._lock:
-                if self._timestamp_is_due():
+                if monotonic() >= self._next_timestamp:
                     self._write_timestamp()
-
-    def _timestamp_is_due(self) -> bool:
-        return self._timestamp is None or monotonic() - self._timestamp >= _SECONDS_BETWEEN_TIMESTAMPS
 
     def note_status(self, agents: Iterable[int], state: AgentState) -> None:
         """Append that agents became reachable or unreachable, unless the run is over.
@@ -167,16 +164,11 @@ class RunLog:
         with suppress(CheckpointError):  # a failed write was already reported
             self.sync()
             with self._lock:
-                if self._timestamp is not None and self.answer is None:
+                if self._next_timestamp > -math.inf and self.answer is None:
                     self._write_timestamp()  # from now on, damage is not taken for a torn tail
         self._sync_folder()
         with self._sync_lock, self._lock:
-            self._closed = True
             self._file.close()
-
-    @property
-    def _is_closed(self) -> bool:
-        return self._closed or self._file.closed  # a forked child has no handle
 
     def _sync_in_background(self) -> None:
         with suppress(CheckpointError):  # the next write raises it
@@ -199,8 +191,8 @@ class RunLog:
         )
 
     def _write_timestamp(self) -> None:
-        if not self._is_closed:
-            self._timestamp = monotonic()
+        if not self._file.closed:
+            self._next_timestamp = monotonic() + _SECONDS_BETWEEN_TIMESTAMPS
             self._write(framed(Timestamp(time(), self._synced)))
 
     def _write(self, data: bytes) -> None:

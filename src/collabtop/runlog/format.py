@@ -484,8 +484,12 @@ def framed(record: Record) -> bytes:
             f"a record of the run has {len(body):,} bytes, but a log takes at most {LARGEST_RECORD:,}: run without a "
             "checkpoint, or with fewer candidates or agents"
         )
-    size = len(body).to_bytes(4, "little")
-    return FRAME.pack(len(body), zlib.crc32(size), zlib.crc32(body)) + body
+    return FRAME.pack(len(body), _sum_of_size(len(body)), zlib.crc32(body)) + body
+
+
+@lru_cache(maxsize=256)
+def _sum_of_size(size: int) -> int:
+    return zlib.crc32(size.to_bytes(4, "little"))
 
 
 def frame_end(data: bytes, start: int) -> int | None:

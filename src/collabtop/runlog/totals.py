@@ -45,7 +45,7 @@ class Totals(msgspec.Struct, frozen=True):
 class TotalsCounter:
     """Adds up records of pulls and failed attempts, in any order.
 
-    The seconds of calls are multiples of a tick (`whole_ticks`), so their sum does not depend on the order either.
+    The seconds of calls are multiples of a tick (`calls.TICK`), so their sum does not depend on the order either.
     """
 
     def __init__(self, records: Iterable[Record] = ()) -> None:

@@ -55,7 +55,8 @@ class OpenPulls:
     """
 
     def __init__(self, attempts: Sequence[PullAttempt] = ()) -> None:
-        columns = np.array(attempts, np.int64).reshape(-1, len(PullAttempt._fields)).T
+        rows = [msgspec.structs.astuple(attempt) for attempt in attempts]
+        columns = np.array(rows, np.int64).reshape(-1, len(PullAttempt.__struct_fields__)).T
         arms, times, _, agents, numbers, replicates, _ = columns
         done = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)  # of the attempt, before each pull
         self.agents, self.arms = np.repeat(agents, times), np.repeat(arms, times)
