@@ -92,7 +92,7 @@ class PullPool:
 class _Batch(Generic[Job]):
     """The jobs of one agent.
 
-    A thread takes as many quick jobs at once as it does in a few milliseconds, since taking one costs time. When no
+    A thread takes as many quick jobs at once as it does in a fiftieth of a second, since taking one costs time. When no
     more are left to take, it does what others have taken and not begun.
     """
 

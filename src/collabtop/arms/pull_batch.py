@@ -1,7 +1,6 @@
 """The rewards of a batch of pulls, which may come in any order, and their sums."""
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -15,13 +14,12 @@ class PullBatch:
     def __init__(self, arms: Ints, times: Ints, draws: Draws) -> None:
         self.arms, self.times, self.starts = arms, times, draws.next_pulls(arms)
         self.rewards = np.empty(int(times.sum()))
-        self._rewards: Any = self.rewards.data  # a memoryview: with it, setting a single one takes a third of the time
         self._costs = None if draws.prices is None else np.repeat(draws.prices[arms], times)
         self._first = draws.pulls_made
 
     def put_reward(self, number: int, reward: float) -> None:
         """Add the reward of the pull with this number."""
-        self._rewards[number - self._first] = reward
+        self.rewards[number - self._first] = reward
 
     def put(self, number: int, drawn: Drawn) -> None:
         """Add what was drawn from the pull with this number on."""

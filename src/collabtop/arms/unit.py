@@ -13,6 +13,7 @@ from collabtop.validation import real_number, wrong_value
 Direction = Literal["maximize", "minimize"]
 Bounds = tuple[float, float] | None
 _DIRECTIONS = get_args(Direction)
+_FROM_0_TO_1 = 0.0, 1.0
 _PAIRS = tuple, list, np.ndarray, Sequence  # the usual types first: those of `collections.abc` take longer to check
 
 LARGEST_REWARD = 1e100
@@ -33,7 +34,7 @@ class Unit(msgspec.Struct, frozen=True):
     """
 
     direction: Direction = "maximize"
-    bounds: Bounds = (0.0, 1.0)
+    bounds: Bounds = _FROM_0_TO_1
 
     def __post_init__(self) -> None:
         if self.direction not in _DIRECTIONS:
@@ -49,7 +50,7 @@ class Unit(msgspec.Struct, frozen=True):
     @property
     def is_default(self) -> bool:
         """Whether rewards lie in [0, 1] and larger ones are better, so that internal values are the rewards."""
-        return self.direction == "maximize" and self.bounds == (0.0, 1.0)
+        return self.direction == "maximize" and self.bounds == _FROM_0_TO_1
 
     def internal(self, rewards: _Values) -> _Values:
         """Rewards, or means of them, as internal values."""
@@ -119,7 +120,7 @@ class Unit(msgspec.Struct, frozen=True):
 
     def checked(self, reward: float) -> float | None:
         """A number as an internal value; None if it is not a reward in this unit, and `fault` says why."""
-        if self.bounds == (0.0, 1.0) and self.direction == "maximize":  # the usual case, and the fastest
+        if self.bounds is _FROM_0_TO_1 and self.direction == "maximize":  # the usual case, and the fastest
             return float(reward) if 0.0 <= reward <= 1.0 else None
         return None if self.fault(reward) else self.internal(float(reward))
 
@@ -146,7 +147,7 @@ def _checked_bounds(bounds: Any) -> tuple[float, float]:
         raise wrong_value("bounds", bounds, "two finite numbers are needed, or None if rewards have no bounds")
     if not low < high:
         raise wrong_value("bounds", bounds, "the first has to be below the second: bounds=(low, high)")
-    return low, high
+    return _FROM_0_TO_1 if (low, high) == _FROM_0_TO_1 else (low, high)
 
 
 DEFAULT_UNIT = Unit()

@@ -484,12 +484,13 @@ def framed(record: Record) -> bytes:
             f"a record of the run has {len(body):,} bytes, but a log takes at most {LARGEST_RECORD:,}: run without a "
             "checkpoint, or with fewer candidates or agents"
         )
-    return FRAME.pack(len(body), _sum_of_size(len(body)), zlib.crc32(body)) + body
+    return _size_and_sum(len(body)) + zlib.crc32(body).to_bytes(4, "little") + body
 
 
 @lru_cache(maxsize=256)
-def _sum_of_size(size: int) -> int:
-    return zlib.crc32(size.to_bytes(4, "little"))
+def _size_and_sum(size: int) -> bytes:
+    # Most records have one of a few sizes.
+    return FRAME.pack(size, zlib.crc32(size.to_bytes(4, "little")), 0)[:8]
 
 
 def frame_end(data: bytes, start: int) -> int | None:
