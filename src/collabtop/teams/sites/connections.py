@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -81,29 +82,43 @@ class Session:
         """Id of the site's journal, from its `Ready`."""
         self.certificate = b""
         """The peer's certificate, in PEM format."""
-        self._outbox: asyncio.Queue[FromCoordinator | None] = asyncio.Queue()
+        # Not an asyncio.Queue, which takes as long for a frame as everything else that is done here for it.
+        self._outbox: deque[FromCoordinator | None] = deque()
+        self._loop = asyncio.get_running_loop()
+        self._filled = self._loop.create_future()
         self._writer = asyncio.ensure_future(self._write())
         self.ended = asyncio.Event()
 
     def send(self, frame: FromCoordinator) -> None:
         """Queue a frame for sending."""
-        self._outbox.put_nowait(frame)
+        self._put(frame)
 
     async def close(self, frame: FromCoordinator | None = None) -> None:
         """Close the connection, after a last frame if one is given."""
         if frame is not None:
             self.send(frame)
-        self._outbox.put_nowait(None)
+        self._put(None)
         await asyncio.wait([self._writer], timeout=2)
         self._writer.cancel()
         self.ended.set()
 
+    def _put(self, frame: FromCoordinator | None) -> None:
+        self._outbox.append(frame)
+        if not self._filled.done():
+            self._filled.set_result(None)
+
     async def _write(self) -> None:
         try:
-            while (frame := await self._outbox.get()) is not None:
-                for piece in pieces(encode(frame)):
-                    await self._context.write(piece)
-                    self._transport.bytes += len(piece) + FRAMING
+            while True:
+                await self._filled
+                while self._outbox:
+                    frame = self._outbox.popleft()
+                    if frame is None:
+                        return
+                    for piece in pieces(encode(frame)):
+                        await self._context.write(piece)
+                        self._transport.bytes += len(piece) + FRAMING
+                self._filled = self._loop.create_future()
         except (grpc.RpcError, grpc.aio.BaseError, asyncio.InvalidStateError):
             # The server has stopped, or the peer is disconnected: pending requests are sent again when it is back.
             self.ended.set()
@@ -145,6 +160,8 @@ class Replies:
 
 class Pending:
     """A request, and its reply when it has arrived."""
+
+    __slots__ = ("_replies", "is_done", "reply", "request", "sent", "waited")
 
     def __init__(self, request: Request, replies: Replies) -> None:
         self.request, self._replies = request, replies

@@ -8,7 +8,7 @@ import numpy as np
 from collabtop.errors import ProtocolError
 from collabtop.problem import Problem
 from collabtop.protocol import messages as msg
-from collabtop.protocol.messages import Ints
+from collabtop.protocol.messages import Ints, Reals
 
 FEW = 64
 """NumPy's per-call overhead exceeds the cost of so many comparisons in Python."""
@@ -72,8 +72,12 @@ def need(holds: bool, otherwise: str) -> None:
         raise ProtocolError(otherwise)
 
 
-def within(numbers: Ints, low: int, high: int) -> bool:
-    """Whether all numbers are in this range."""
+def within(numbers: Ints | Reals, low: float, high: float) -> bool:
+    """Whether all numbers are in this range; NaN is not.
+
+    >>> within(np.array([0.5, 1.0]), 0, 1), within(np.array([0.5, np.nan]), 0, 1)
+    (True, False)
+    """
     if len(numbers) < FEW:
         return all(low <= number <= high for number in numbers.tolist())
     return bool(numbers.min() >= low and numbers.max() <= high)

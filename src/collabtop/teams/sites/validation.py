@@ -17,7 +17,7 @@ from collabtop.protocol import hashing, sampling, shuffling
 from collabtop.protocol import messages as msg
 from collabtop.protocol.extension import extension_of
 from collabtop.protocol.messages import Ints, Message, Reals, Reply, Request, kind_of
-from collabtop.teams.sites.pull_counts import FEW, distinct, need, pull_counts, within
+from collabtop.teams.sites.pull_counts import PullCounts, distinct, need, pull_counts, within
 from collabtop.teams.sites.sorted_values import SortedValues
 
 _MOST_COEFFICIENTS = 1_000
@@ -67,6 +67,8 @@ class PublicState:
         """How many of the held arms are above the last border."""
         self._sends_squares = False
         """Whether it was asked to send squares with means."""
+        self._counts = PullCounts(0, 0, 0)
+        """What the last `Pull` asked for."""
         self._pruned_hand: tuple[Ints, int] = _NO_ARMS, 0
         """The separate hand that the last `Prune` dealt, and how many of its arms were handed over."""
 
@@ -156,7 +158,8 @@ class PublicState:
         self._pruned_hand = hand, held
 
     def _pull(self, message: msg.Pull) -> None:
-        self.total_pulls += pull_counts(message, self._problem).pulls
+        self._counts = pull_counts(message, self._problem)
+        self.total_pulls += self._counts.pulls
 
     def _open_arms(self, message: msg.OpenArms) -> None:
         need(0 <= message.count <= self._problem.n and message.times >= 0, "a count out of range")
@@ -212,7 +215,8 @@ class PublicState:
         expected = _answer_kind(type(question))
         if expected is msg.Means and self._sends_squares:
             expected = msg.Moments
-        need(type(answer) is expected, f"{type(answer).__name__} is not an answer to {type(question).__name__}")
+        if type(answer) is not expected:
+            raise ProtocolError(f"{type(answer).__name__} is not an answer to {type(question).__name__}")
         held_before = self._held
         self._add_request(question)
         self._check_pulls(request, reply.pulls, self.total_pulls - pulls_before)
@@ -227,11 +231,13 @@ class PublicState:
 
     def _check_pulls(self, request: Request, made: int, requested: int) -> None:
         """Check the pulls made for a request; for messages of extensions only the most is known."""
+        if made == requested:
+            return
         extended = [(extension_of(type(message)), message) for message in request.messages]
         most = sum(kind.most_pulls(message, self._problem) for kind, message in extended if kind is not None)
         need(requested <= made <= requested + most, "a different number of pulls than requested")
         self.total_pulls += made - requested
-        need(made == requested or self.total_pulls <= self._problem.horizon, "pulls beyond the horizon")
+        need(self.total_pulls <= self._problem.horizon, "pulls beyond the horizon")
 
     def _held_reply(self, question: msg.Deal, answer: msg.Held) -> None:
         need(answer.size == self._held, "a different number of arms than dealt")
@@ -289,7 +295,7 @@ class PublicState:
         self._in_range(answer.accepted_means)
 
     def _means(self, question: msg.Pull, answer: msg.Means | msg.Moments) -> None:
-        counts = pull_counts(question, self._problem)
+        counts = self._counts
         need(len(answer.means) == counts.arms, "a different number of means than arms pulled")
         self._in_range(answer.means, self._margin / counts.fewest)
         self._check_squares(answer.means, answer.squares if isinstance(answer, msg.Moments) else None)
@@ -320,12 +326,8 @@ class PublicState:
     def _in_range(self, values: Reals, slack: float = 0.0) -> None:
         # NaN fails these comparisons too.
         if self._problem.bounded:
-            few, low, high = len(values) < FEW, -slack, 1 + slack
-            if few:
-                within = all(low <= value <= high for value in values.tolist())
-            else:
-                within = bool(((values >= low) & (values <= high)).all())
-            need(within, "a mean or value outside [0, 1]" + (", with noise" if slack else ""))
+            if not within(values, -slack, 1 + slack):
+                raise ProtocolError("a mean or value outside [0, 1]" + (", with noise" if slack else ""))
         else:
             need(bool(np.isfinite(values).all()), "a mean or value that is not finite")
 
