@@ -58,6 +58,7 @@ class SiteServer:
         self._by_name = {slot.name: slot for slot in self._slots}
         self._by_agent = {agent: slot for slot in self._slots for agent in slot.agents}
         self._pending: dict[int, Pending] = {}
+        self._replies = Replies(0)
         for agent in lost:
             slot = self._by_agent[agent]
             slot.lost, slot.failure = True, SiteError(f"site {slot.name} was lost before this run was resumed")
@@ -77,29 +78,27 @@ class SiteServer:
         """Send requests and return their checked replies; lost sites are left out if the run tolerates loss."""
         if not self._complete:
             await self._wait_for_all()
-        missing = Replies(len(requests))
-        self._pending = {request.agent: Pending(request, missing) for request in requests}
+        replies = self._replies = Replies(len(requests))
+        self._pending = {request.agent: Pending(request, replies) for request in requests}
         numbers = [request.number for request in requests]
         self._handshake.latest_request = max([self._handshake.latest_request, *numbers])
         self._checked_at = time.monotonic()
         try:
             self._send_pending(self._slots)
-            while not missing.complete.done():
-                await asyncio.wait([missing.complete], timeout=_TICK)
-                if missing.complete.done():
-                    missing.complete.result()
+            while replies.missing:
+                await replies.wait(_TICK)
+                self._check_answers()
+                replies.raise_failure()
                 self._check_halted()
                 self._check_timeouts()
                 await self._check_revocations()
-            missing.complete.result()
+                replies.raise_failure()
             if all(slot.lost for slot in self._slots):  # raised here: the algorithm does not know the reasons
                 raise SiteError(f"no site is left: {'; '.join(str(slot.failure) for slot in self._slots)}")
-            replies = [self._pending[request.agent].reply for request in requests]
-            return [reply for reply in replies if reply is not None]
+            checked = [self._pending[request.agent].reply for request in requests]
+            return [reply for reply in checked if reply is not None]
         finally:
-            if not missing.complete.cancel() and not missing.complete.cancelled():
-                missing.complete.exception()  # asyncio logs errors that are not retrieved
-            self._pending = {}
+            self._pending, self._replies = {}, Replies(0)
 
     def stop_reporting(self) -> None:
         """Report no more events: sites that disconnect from now on do not matter."""
@@ -148,6 +147,25 @@ class SiteServer:
                 continue
         self._complete = True
 
+    def _check_answers(self) -> None:
+        """Check the answers that have arrived; that of a site with an invalid one is not waited for any more."""
+        for session, pending in self._replies.take():
+            if session.error is None:
+                try:
+                    pending.settle(self._checked_reply(pending))
+                except ProtocolError as error:
+                    session.fail(error)
+            pending.answer = None
+
+    def _checked_reply(self, pending: Pending) -> Reply:
+        assert pending.answer is not None
+        try:
+            reply = pending.answer.open()
+        except ProtocolError:  # its text may quote the peer
+            raise ProtocolError("an answer that is not a valid message") from None
+        self._states[reply.agent].check_reply(pending.request, reply)
+        return reply
+
     def _check_halted(self) -> None:
         if self.halted:
             raise AgentHalted
@@ -158,7 +176,7 @@ class SiteServer:
         grace, answer_within = self._timeouts.grace, self._timeouts.answer_within
         for pending in self._pending.values():
             slot = self._by_agent[pending.request.agent]
-            if pending.is_done:
+            if not pending.is_open:
                 continue
             if slot.session is not None:
                 pending.waited += passed
@@ -169,7 +187,7 @@ class SiteServer:
             elif slot.session is None and now - slot.disconnected_at > grace:
                 gone = f"site {slot.name} has been disconnected for {grace:g} s"
                 self._lose(slot, SiteError(f"{gone}: start the run again when it is back to continue from the log"))
-        unanswered = [agent for agent, pending in self._pending.items() if not pending.is_done]
+        unanswered = [agent for agent, pending in self._pending.items() if pending.is_open]
         if any(self._by_agent[agent].session is None for agent in unanswered):
             self._transport.absent += passed
 
@@ -177,7 +195,7 @@ class SiteServer:
         """Send the requests without a reply to the connected ones of these sites."""
         sessions = {agent: slot.session for slot in slots if slot.session is not None for agent in slot.agents}
         unanswered = [
-            pending for agent in sessions if (pending := self._pending.get(agent)) is not None and not pending.is_done
+            pending for agent in sessions if (pending := self._pending.get(agent)) is not None and pending.is_open
         ]
         for pending in unanswered:
             if pending.sent:
@@ -274,6 +292,11 @@ class SiteServer:
         ended = asyncio.ensure_future(session.ended.wait())
         try:
             await asyncio.wait([reading, ended], return_when=asyncio.FIRST_COMPLETED)
+            self._check_answers()  # before the site can come back: a new connection depends on what it has answered
+            if session.error is not None:
+                if reading.done() and not reading.cancelled():
+                    reading.exception()  # asyncio logs errors that are not retrieved
+                raise session.error
             if reading.done():
                 reading.result()
         finally:
@@ -289,42 +312,37 @@ class SiteServer:
 
     def _handle(self, slot: SiteSlot, session: Session, frame: frames.FromSite) -> None:
         """Handle a frame of a connected site."""
-        if isinstance(frame, frames.Declined):
+        if isinstance(frame, frames.Answer):
+            self._handle_answer(slot, session, frame)
+        elif isinstance(frame, frames.Declined):
             self._lose(slot, SiteError(f"site {slot.name} stopped taking part: {why_declined(frame)}"))
             raise Rejected("answer")
-        if isinstance(frame, frames.Failed):
+        elif isinstance(frame, frames.Failed):
             self._handle_failed_pull(slot, frame)
-        elif isinstance(frame, frames.Answer):
-            self._handle_answer(slot, session, frame)
         else:
             raise ProtocolError("a frame out of order")
 
     def _handle_answer(self, slot: SiteSlot, session: Session, frame: frames.Answer) -> None:
-        """Check an answer against its request and accept it; repeated answers are ignored."""
+        """Keep an answer, to be checked with those of other sites; repeated answers are ignored."""
         sealed = frame.reply
         if sealed.agent not in slot.agents:
             raise ProtocolError("an answer for an agent of a different site")
         if sealed.epoch != session.life:
             raise ProtocolError("an answer from a different journal")
         pending = self._pending.get(sealed.agent)
-        if pending is None or pending.is_done or sealed.number < pending.request.number:
+        if pending is None or not pending.is_open or sealed.number < pending.request.number:
             if sealed.number > self._handshake.latest_request:
                 raise ProtocolError("an answer to a request that was not made")
             # A repeated answer, or one that is not needed now: the run has just failed, or this coordinator was
             # restarted while the agent was working, and will ask again when all sites are connected.
             return
-        try:
-            reply = sealed.open()
-        except ProtocolError:  # its text may quote the peer
-            raise ProtocolError("an answer that is not a valid message") from None
-        self._states[sealed.agent].check_reply(pending.request, reply)
-        pending.settle(reply)
+        self._replies.add(session, pending, sealed)
 
     def _handle_failed_pull(self, slot: SiteSlot, frame: frames.Failed) -> None:
         pending = self._pending.get(frame.agent)
         if frame.agent not in slot.agents or frame.arm >= self._offer.setup.problem.n:
             raise ProtocolError("a failed pull of an unknown agent or arm")
-        if pending is not None and pending.request.number == frame.number and not pending.is_done:
+        if pending is not None and pending.request.number == frame.number and pending.is_open:
             label = self._offer.label(frame.arm)
             error = PullError(
                 f"a pull of candidate {label!r} failed at site {slot.name}; the reason is reported there", label
@@ -340,7 +358,7 @@ class SiteServer:
         slot.failure = error
         for agent in slot.agents:
             pending = self._pending.get(agent)
-            if pending is not None and not pending.is_done:
+            if pending is not None and pending.is_open:
                 if self._timeouts.tolerates_loss:
                     slot.lost = True
                     pending.settle(None)
