@@ -10,7 +10,6 @@ import grpc
 import grpc.aio
 import msgspec
 
-from collabtop.errors import ProtocolError
 from collabtop.protocol.ledger import TransportStats
 from collabtop.protocol.messages import Reply, Request
 from collabtop.protocol.setup import Setup
@@ -90,12 +89,12 @@ class Session:
         self._filled = self._loop.create_future()
         self._writer = asyncio.ensure_future(self._write())
         self.ended = asyncio.Event()
-        self.error: ProtocolError | None = None
-        """Why it was ended, if it sent an invalid answer."""
+        self.is_refused = False
+        """Whether it was ended for an invalid answer."""
 
-    def fail(self, error: ProtocolError) -> None:
-        """End the session: an answer that it sent is invalid."""
-        self.error = error
+    def refuse(self) -> None:
+        """End the session for an invalid answer."""
+        self.is_refused = True
         self.ended.set()
 
     def send(self, frame: FromCoordinator) -> None:

@@ -148,14 +148,18 @@ class SiteServer:
         self._complete = True
 
     def _check_answers(self) -> None:
-        """Check the answers that have arrived; that of a site with an invalid one is not waited for any more."""
+        """Check the answers that have arrived; a site with an invalid one is lost."""
+        invalid = []
         for session, pending in self._replies.take():
-            if session.error is None:
+            if not session.is_refused:
                 try:
                     pending.settle(self._checked_reply(pending))
                 except ProtocolError as error:
-                    session.fail(error)
+                    session.refuse()
+                    invalid.append((self._by_agent[pending.request.agent], error))
             pending.answer = None
+        for slot, reason in invalid:
+            self._lose_for_message(slot, reason)
 
     def _checked_reply(self, pending: Pending) -> Reply:
         assert pending.answer is not None
@@ -226,16 +230,15 @@ class SiteServer:
             session.certificate = tls.peer_certificate(context.auth_context())
             await self._connect(slot, session)
             await self._read_all(slot, session, context)
+            if session.is_refused:
+                await self._refuse(session, context, "answer")
         except Rejected as rejected:
             self._changed.set()
             self._transport.refused += 1
             log.warning("rejected a peer (%s): %s", slot, rejected.why)
             await self._refuse(session, context, rejected.why)
         except ProtocolError as error:
-            self._transport.refused += 1
-            log.warning("disconnected %s: invalid message (%s)", slot, error)
-            if session is not None:
-                self._lose(slot, SiteError(f"site {slot.name} was disconnected: invalid message ({error})"))
+            self._lose_for_message(slot, error, joined=session is not None)
             await self._refuse(session, context, "answer" if session else "frame")
         finally:
             if session is not None:
@@ -281,7 +284,15 @@ class SiteServer:
         self._changed.set()
         self._send_pending([slot])
 
+    def _lose_for_message(self, slot: SiteSlot, error: ProtocolError, *, joined: bool = True) -> None:
+        """Note an invalid message of a peer; a site that had joined is lost."""
+        self._transport.refused += 1
+        log.warning("disconnected %s: invalid message (%s)", slot, error)
+        if joined:
+            self._lose(slot, SiteError(f"site {slot.name} was disconnected: invalid message ({error})"))
+
     def _disconnect(self, slot: SiteSlot, session: Session) -> None:
+        self._check_answers()  # what a site may send when it comes back depends on what it has answered
         if slot.session is session:
             slot.session, slot.disconnected_at = None, time.monotonic()
             self._report(slot, "gone")
@@ -292,11 +303,6 @@ class SiteServer:
         ended = asyncio.ensure_future(session.ended.wait())
         try:
             await asyncio.wait([reading, ended], return_when=asyncio.FIRST_COMPLETED)
-            self._check_answers()  # before the site can come back: a new connection depends on what it has answered
-            if session.error is not None:
-                if reading.done() and not reading.cancelled():
-                    reading.exception()  # asyncio logs errors that are not retrieved
-                raise session.error
             if reading.done():
                 reading.result()
         finally:
