@@ -1,6 +1,6 @@
 """Bounds on the error, the words and the round trips of frugal-top, computed from its plan (docs/frugal-top.md)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -218,9 +218,8 @@ class _Instance(NamedTuple):
     @classmethod
     def of(cls, values: Reals, m: int) -> "_Instance":
         ranked = np.sort(values)[::-1]
-        others = ranked[m - 1] - ranked[m:]
-        starts = np.flatnonzero(np.diff(others, prepend=-1.0))
-        return cls((ranked[:m] - ranked[m])[::-1], others, others[starts], np.append(starts, len(others)))
+        others = _Gaps.of(ranked[m - 1] - ranked[m:])
+        return cls((ranked[:m] - ranked[m])[::-1], *others)
 
     @property
     def border(self) -> float:
@@ -299,23 +298,56 @@ def _best_dropped(instance: _Instance, beaten_by: int, pulls: float) -> float:
 
 def _settled_wrongly(instance: _Instance, keep: int, pulls: float) -> float:
     """(c2): at least keep + 1 - g arms, none of them one of the g with the smallest gaps, are out of order."""
-    best, others = instance.pairs(pulls)
-    distances = np.concatenate([instance.best, instance.others])
-    order = np.argsort(distances, kind="stable")
-    is_best = (np.arange(len(distances)) < len(best))[order]
-    border = instance.border
+    best, others = _Gaps.of(instance.best), _Gaps(instance.others, instance.distinct, instance.nearer)
+    g, border = np.arange(keep + 1), instance.border
+    nearest = np.argsort(np.concatenate([best.each[:keep], others.each[:keep]]), kind="stable")[:keep]
+    of_best = np.append(0, np.cumsum(nearest < len(best.each[:keep])))  # how many of the g nearest are among the best
 
-    def far(weights: Reals, which: np.ndarray) -> Reals:  # [g]: the sum over those that are not among the g nearest
-        return np.asarray(np.cumsum(np.where(which, weights, 0.0)[::-1])[::-1][: keep + 1], np.float64)
+    def in_best(gaps: Reals) -> Reals:
+        return np.exp(-pulls * (gaps**2 - border**2))  # as in `pairs`
 
-    factors = np.concatenate([best, others])[order]
-    sums = far(factors, is_best) * others.sum() + best.sum() * far(factors, ~is_best)
-    triples = np.exp(-pulls / 3 * (distances[order] + border) ** 2)
-    for inner, outer, which in (
-        (instance.best, instance.others, ~is_best),
-        (instance.others, instance.best, is_best),
-    ):
-        middle = np.exp(-pulls * 4 / 3 * (inner**2 - border**2)).sum()
-        side = np.exp(-pulls / 3 * ((outer + border) ** 2 - 4 * border**2)).sum()
-        sums += middle * side * far(triples, which)
-    return float(np.min(sums / (keep + 1 - np.arange(keep + 1))))
+    def in_others(gaps: Reals) -> Reals:
+        return np.exp(-pulls * gaps**2)
+
+    def triple(gaps: Reals) -> Reals:
+        return np.exp(-pulls / 3 * (gaps + border) ** 2)
+
+    def middle(gaps: Reals) -> Reals:
+        return np.exp(-pulls * 4 / 3 * (gaps**2 - border**2))
+
+    def side(gaps: Reals) -> Reals:
+        return np.exp(-pulls / 3 * ((gaps + border) ** 2 - 4 * border**2))
+
+    sums = best.beyond(in_best, keep)[of_best] * others.total(in_others)
+    sums += best.total(in_best) * others.beyond(in_others, keep)[g - of_best]
+    sums += best.total(middle) * others.total(side) * others.beyond(triple, keep)[g - of_best]
+    sums += others.total(middle) * best.total(side) * best.beyond(triple, keep)[of_best]
+    return float(np.min(sums / (keep + 1 - g)))
+
+
+class _Gaps(NamedTuple):
+    """Gaps, the smallest first, for sums of functions of them; each different gap is evaluated once."""
+
+    each: Reals
+    distinct: Reals
+    nearer: Ints
+    """How many are smaller than each distinct one; and the number of all."""
+
+    @classmethod
+    def of(cls, gaps: Reals) -> "_Gaps":
+        starts = np.flatnonzero(np.diff(gaps, prepend=-1.0))
+        return cls(gaps, gaps[starts], np.append(starts, len(gaps)))
+
+    def total(self, function: Callable[[Reals], Reals]) -> float:
+        """The sum over all."""
+        return float(function(self.distinct) @ np.diff(self.nearer))
+
+    def beyond(self, function: Callable[[Reals], Reals], most: int) -> Reals:
+        """The sums over all but the g nearest, for g up to `most`.
+
+        >>> _Gaps.of(np.array([1.0, 2.0, 2.0, 5.0])).beyond(np.square, 2)
+        array([34., 33., 29.])
+        """
+        near = function(self.each[:most])
+        rest = function(self.distinct) @ np.diff(np.maximum(self.nearer, len(near)))
+        return np.asarray(rest + np.append(np.cumsum(near[::-1])[::-1], 0.0))
