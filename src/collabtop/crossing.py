@@ -24,6 +24,7 @@ _ZOOMS = 12
 _CLEARLY = 6.0  # twice the log likelihood by which a constant error must fit better than one that falls
 _EXTRAPOLATED = 2.5  # further outside the measured horizons, a curve that fits is no evidence
 _Z_99 = NormalDist().inv_cdf(0.99)
+_LIKE_OTHERS = (0.7, 0.3)  # standard deviations of log t and log d around those of similar arms
 _MOST_SPREAD = 16.0  # high / low: an interval from a quarter of the horizon to four times it locates nothing
 
 RARE = 0.0001
@@ -67,7 +68,12 @@ class NotReached(msgspec.Struct, frozen=True):
 
 
 def fit_crossing(
-    horizons: Sequence[int], wrong: Sequence[int], runs: Sequence[int], target: float = 0.01
+    horizons: Sequence[int],
+    wrong: Sequence[int],
+    runs: Sequence[int],
+    target: float = 0.01,
+    *,
+    similar: Crossing | None = None,
 ) -> Crossing | NotReached:
     """The horizon at which the error falls to `target`, from counts of wrong answers at several horizons.
 
@@ -80,6 +86,9 @@ def fit_crossing(
     posterior, over all three forms, with t and d uniform on a log scale. So it is finite for all counts, also where
     no curve fits best: with 7 wrong answers of 60 at one horizon and none at the next, every fall that is steep enough
     fits equally well. The interval is widened where the points scatter more than binomial counts do.
+
+    Where few runs say little, `similar` helps, a crossing of similar arms: t and d are then log-normal around its own,
+    with standard deviations of .7 and .3.
 
     The result is `NotReached`, with the reason, if the error hardly falls or the points do not locate the crossing.
 
@@ -99,7 +108,7 @@ def fit_crossing(
     for horizon, count, total in zip(horizons, wrong, runs, strict=True):
         whole_number("horizons", horizon, least=1)
         whole_number("wrong", count, least=0, most=whole_number("runs", total, least=1))
-    return _fit(tuple(horizons), tuple(wrong), tuple(runs), target)
+    return _fit(tuple(horizons), tuple(wrong), tuple(runs), target, similar)
 
 
 def ratio_interval(above: Crossing, below: Crossing, z: float = Z_95) -> tuple[float, float, float]:
@@ -117,19 +126,19 @@ def ratio_interval(above: Crossing, below: Crossing, z: float = Z_95) -> tuple[f
 
 @lru_cache(maxsize=256)  # a report uses the same crossing many times
 def _fit(
-    horizons: tuple[int, ...], wrong: tuple[int, ...], runs: tuple[int, ...], target: float
+    horizons: tuple[int, ...], wrong: tuple[int, ...], runs: tuple[int, ...], target: float, similar: Crossing | None
 ) -> Crossing | NotReached:
     t, w, n = (np.asarray(values, np.float64) for values in (horizons, wrong, runs))
     order = np.argsort(t, kind="stable")
     t, w, n = t[order], w[order], n[order]
     if len(np.unique(t)) < 2:
         return NotReached(f"runs at {len(np.unique(t))} horizon, but at least 2 horizons are needed")
-    posteriors = {form: _posterior(power, t, w, n, target) for form, power in _FORMS.items()}
+    posteriors = {form: _posterior(power, t, w, n, target, similar) for form, power in _FORMS.items()}
     best = max(posteriors, key=lambda form: posteriors[form].peak)
     peak = posteriors[best].peak
     dispersion = _dispersion(peak, w, n)
     if dispersion > 1:
-        posteriors = {form: _posterior(power, t, w, n, target, dispersion) for form, power in _FORMS.items()}
+        posteriors = {form: _posterior(power, t, w, n, target, similar, dispersion) for form, power in _FORMS.items()}
     least, low, middle, high, most = _quantiles(list(posteriors.values()), (RARE, 0.025, 0.5, 0.975, 1 - RARE))
     edge = 2 * math.log(_BEYOND) / _CELLS[0]  # two cells of the first grid
     falls = 2 * (_log_binomial(w, n, w.sum() / n.sum()) - peak) < _CLEARLY
@@ -171,13 +180,28 @@ class _Posterior(NamedTuple):
     """The mean of d."""
 
 
-def _posterior(power: float, t: Reals, wrong: Reals, runs: Reals, target: float, dispersion: float = 1.0) -> _Posterior:
+def _posterior(
+    power: float,
+    t: Reals,
+    wrong: Reals,
+    runs: Reals,
+    target: float,
+    similar: Crossing | None,
+    dispersion: float = 1.0,
+) -> _Posterior:
     """Evaluate the posterior on a grid, zooming in until the grid resolves it."""
     slowest, fastest = (math.log(fall * math.log(1 / target)) for fall in _FALLS)
     box = [(math.log(t[0] / _BEYOND), math.log(t[-1] * _BEYOND)), (slowest, fastest)]
     for _ in range(_ZOOMS):
         axes = [np.linspace(*ends, cells) for ends, cells in zip(box, _CELLS, strict=True)]
         logs = _log_likelihood(axes[0], axes[1], power, t, wrong, runs, target) / dispersion
+        if similar is not None:
+            centres = math.log(similar.horizon), math.log(similar.fall)
+            of_t, of_d = (
+                -(((axis - centre) / spread) ** 2) / 2
+                for axis, centre, spread in zip(axes, centres, _LIKE_OTHERS, strict=True)
+            )
+            logs = logs + of_t[:, np.newaxis] + of_d
         inside = logs > logs.max() - _NEGLIGIBLE
         smaller = [_around(axis, inside.any(axis=1 - index)) for index, axis in enumerate(axes)]
         if all(new[1] - new[0] > 0.6 * (old[1] - old[0]) for new, old in zip(smaller, box, strict=True)):

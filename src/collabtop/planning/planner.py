@@ -301,7 +301,8 @@ def _simulated(
 ) -> dict[tuple[int, float], SearchResult]:
     results: dict[tuple[int, float], SearchResult] = {}
     with effort.watch(len(chosen)):
-        for index, algorithm in enumerate(chosen):
+        # Those that stop early take less than their share, or nothing if a run would take too long.
+        for index, algorithm in sorted(enumerate(chosen), key=lambda each: not each[1].stops_early):
             effort.turn_to(algorithm.title)
             if algorithm.stops_early:
                 by_error = {

@@ -9,23 +9,31 @@ import numpy as np
 from collabtop.algorithms.base import Algorithm
 from collabtop.arms import SimulatedArms
 from collabtop.crossing import Crossing, NotReached, fit_crossing
+from collabtop.errors import SettingError
 from collabtop.planning.effort import Effort
+from collabtop.planning.thinning import FEWEST, thinned
 from collabtop.problem import Problem, complexity
 from collabtop.runs.spec import DEFAULT_MAX_HORIZON
 from collabtop.stats import Z_95, wilson_interval
 
 _START = 0.5  # times H / K
-_FIRST_RUNS, _MORE = 60, 1.3  # runs of the first step, and by how much each further step has more
+_PROBE_SHARE, _LEAST_PROBE = 100, 2  # runs that show whether an error is informative: such a part of all
+_FIRST_RUNS, _MORE = 60, 1.3  # runs of the first informative step, and by how much each further step has more
+_FIRST_SHARE, _LEAST_RUNS = 6, 4  # at most such a part of all runs, and no fewer than so many
+_PROMISING = 0.55  # above this share of wrong answers among few runs, the error is hardly informative
+_FEW_WRONG = 6  # expected among the next runs; with few runs left, they are made where the error is larger
 _STEPS = 60
 _INFORMATIVE = 0.35  # above this share of wrong answers, an error says little about the crossing
 _STEP = 1.6  # from an error that is informative to a longer horizon
-_AROUND = (0.9, 1.1)
+_AROUND, _FALLING = (0.9, 1.1), (0.65, 1.0)  # times the crossing: where it is, and how fast the error falls
 _WINDOW = 2.2  # the curves of the fit describe the error within this factor of the crossing
 _PRECISE = 0.18  # standard deviation of the logarithm of the error at the crossing
 _CAUTION = 1.0  # standard deviations by which the planned horizon lies above the estimate
 _STOPPING_RUNS = 20
-_ENOUGH_WRONG = 10  # about so many wrong answers at the target show roughly where the crossing is
-_COST_RUNS, _COSTS_KNOWN = (2, 10), 0.02
+_ENOUGH_RUNS = 200  # about so many show roughly where the crossing is
+_COST_RUNS, _COST_ARMS, _COSTS_KNOWN = (2, 10), 10_000, 0.02  # with many arms, so many arms in all runs
+_THIN_RUNS, _THIN_SHARE = 1_500, 0.2  # of fewer arms, and their part of the work
+_MANY_RUNS, _THINNED = 2_000, 4  # fewer arms are not needed for so many runs, nor if they are not so many times fewer
 _SMALLEST = "the smallest horizon that works"
 _LATE = "not found in the time given"
 
@@ -71,9 +79,11 @@ class ErrorCurve:
     True
     """
 
-    def __init__(self, count_wrong: CountWrong, least: int, most_runs: int) -> None:
-        self._count_wrong, self.least, self._most_runs = count_wrong, least, most_runs
+    def __init__(self, count_wrong: CountWrong, least: int, most_runs: int, around: Sequence[float] = _AROUND) -> None:
+        self._count_wrong, self.least, self.most_runs = count_wrong, least, most_runs
+        self._around = around
         self._points: dict[int, Point] = {}
+        self._guess: Crossing | None = None
         self.late = False
         """Whether time ran out."""
 
@@ -90,26 +100,51 @@ class ErrorCurve:
         self.late |= made < runs
         return point
 
-    def locate(self, start: float, target: float) -> Crossing | NotReached:
-        """Go from `start` to where the error is about the target, then make runs there until it is well known."""
-        step_runs, centre = float(_FIRST_RUNS), start
+    def locate(self, start: float, target: float, guess: Crossing | None = None) -> Crossing | NotReached:
+        """Go from `start` to where the error is about the target, then make runs there until it is well known.
+
+        With a guess, begin there, and expect the error to fall as fast as it says.
+        """
+        self._guess = guess
+        first_runs = float(min(_FIRST_RUNS, max(_LEAST_RUNS, self.most_runs // _FIRST_SHARE)))
+        step_runs, centre = first_runs, start
+        if guess is not None:
+            self._make_around(guess, round(first_runs))
+            centre = guess.horizon
         fit, used = self._fit(target, centre)
         for _ in range(_STEPS):
-            if self.late or used >= self._most_runs or self._is_known(fit, target):
+            if self.late or used >= self.most_runs or self._is_known(fit, target):
                 break
             if isinstance(fit, Crossing):
                 # Three times as many as so far in total, or as many as will be enough.
                 enough = used * ((fit.fall * fit.log_deviation / _PRECISE) ** 2 - 1)
-                new = min(self._most_runs - used, max(_FIRST_RUNS, min(2 * used, 1.1 * enough)))
-                for factor in _AROUND:
-                    self.point(fit.horizon * factor, math.ceil(new / len(_AROUND)))
+                new = math.ceil(min(self.most_runs - used, max(first_runs, min(2 * used, 1.1 * enough))))
+                self._make_around(fit, new)
                 centre = fit.horizon
             else:
-                step_runs *= _MORE
                 centre = self._next_horizon(start, target)
-                self.point(centre, round(step_runs))
+                step_runs *= self._probe(centre, step_runs)
             fit, used = self._fit(target, centre)
         return fit
+
+    def _probe(self, horizon: float, runs: float) -> float:
+        """Make few runs, and more only if they are not nearly all wrong; returns by how much the next step grows."""
+        few = min(round(runs), max(_LEAST_PROBE, self.most_runs // _PROBE_SHARE))
+        point = self.point(horizon, few)
+        if point.error > _PROMISING or self.late:
+            return 1.0
+        if round(runs) > few:
+            self.point(horizon, round(runs) - few)
+        return _MORE
+
+    def _make_around(self, crossing: Crossing, runs: int) -> None:
+        """Make so many runs near the crossing, or, with a guess, where the error is large enough for so few runs."""
+        horizon = crossing.horizon
+        if self._guess is not None:
+            error = max(crossing.target, min(_INFORMATIVE / 2, _FEW_WRONG / runs))
+            horizon *= (crossing.target / error) ** (1 / max(1.0, crossing.fall))
+        for factor in self._around:
+            self.point(horizon * factor, math.ceil(runs / len(self._around)))
 
     def _next_horizon(self, start: float, target: float) -> float:
         """A step towards the crossing: between an error above the target and one below it, if there are both."""
@@ -123,7 +158,8 @@ class ErrorCurve:
         below = [point for point in made if point.horizon > last.horizon]
         if below:
             return math.sqrt(last.horizon * below[0].horizon)
-        return last.horizon * (4.0 if last.error > 0.8 else 2.0 if last.error > _INFORMATIVE else _STEP)
+        far = 4.0 if last.error > 0.8 and self._guess is None else 2.0
+        return last.horizon * (far if last.error > _INFORMATIVE else _STEP)
 
     def is_smallest(self, target: float) -> bool:
         """Whether the smallest horizon is enough already, as far as its runs show."""
@@ -137,37 +173,83 @@ class ErrorCurve:
 
     def _fit(self, target: float, centre: float) -> tuple[Crossing | NotReached, int]:
         """The fit to the points around `centre`, and how many runs it uses."""
-        informative = max(_INFORMATIVE, 1.5 * target)
+        informative = max(_INFORMATIVE, 1.5 * target) if self._guess is None else 1.0
+        window = _WINDOW if self._guess is None else _WINDOW**2
         points = [
             point
             for _, point in sorted(self._points.items())
-            if centre / _WINDOW <= point.horizon <= centre * _WINDOW and point.runs and point.error <= informative
+            if centre / window <= point.horizon <= centre * window and point.runs and point.error <= informative
         ]
-        errors = [point.error for point in points]
-        if len(points) < 2 or max(errors) < target / 2 or min(errors) > 3 * target:  # not worth the time of a fit
-            return NotReached(_LATE), sum(point.runs for point in points)
+        used = sum(point.runs for point in points)
+        if len(points) < 2 or (self._guess is None and not _is_near(points, target)):
+            return NotReached(_LATE), used
         counts = [point.wrong for point in points], [point.runs for point in points]
-        return fit_crossing([point.horizon for point in points], *counts, target), sum(counts[1])
+        return fit_crossing([point.horizon for point in points], *counts, target, similar=self._guess), used
+
+
+def _is_near(points: Sequence[Point], target: float) -> bool:
+    """Whether the errors are near enough to the target for a fit to be worth its time."""
+    errors = [point.error for point in points]
+    return max(errors) >= target / 2 and min(errors) <= 3 * target
 
 
 def find_horizons(
     algorithm: Algorithm, arms: SimulatedArms, problem: Problem, targets: Sequence[float], effort: Effort
 ) -> dict[float, SearchResult]:
     """The horizon for each error, from one set of runs."""
+    start = _START * complexity(arms, problem.m) / problem.agents
+    least = algorithm.smallest_horizon(problem)
+    costs = _costs(algorithm, arms, problem.at_horizon(max(least, round(start))), effort)
+    guesses = _guesses(algorithm, arms, problem, targets, effort)
+    curve = _curve(algorithm, arms, problem, effort)
+    results: dict[float, SearchResult] = {}
+    for target in sorted(targets, reverse=True):
+        results[target] = _result(curve, target, curve.locate(start, target, guesses.get(target)))
+        start = results[target].horizon or start
+    if curve.late or curve.most_runs <= curve.runs < effort.runs:
+        results = {target: _with_advice(result, curve, effort) for target, result in results.items()}
+    return {target: msgspec.structs.replace(result, runs=curve.runs, **costs) for target, result in results.items()}
 
+
+def _curve(
+    algorithm: Algorithm,
+    arms: SimulatedArms,
+    problem: Problem,
+    effort: Effort,
+    most_runs: int | None = None,
+    around: Sequence[float] = _AROUND,
+) -> ErrorCurve:
     def count_wrong(horizon: int, runs: int, first: int) -> tuple[int, int]:
         return effort.wrong(algorithm, arms, problem.at_horizon(horizon), runs, first)
 
-    curve = ErrorCurve(count_wrong, algorithm.smallest_horizon(problem), effort.runs)
-    start = _START * complexity(arms, problem.m) / problem.agents
-    costs = _costs(algorithm, arms, problem.at_horizon(max(curve.least, round(start))), effort)
-    results: dict[float, SearchResult] = {}
+    least, affordable = algorithm.smallest_horizon(problem), effort.affordable(algorithm, arms, problem)
+    return ErrorCurve(count_wrong, least, min(effort.runs, affordable, most_runs or affordable), around)
+
+
+def _guesses(
+    algorithm: Algorithm, arms: SimulatedArms, problem: Problem, targets: Sequence[float], effort: Effort
+) -> dict[float, Crossing]:
+    """With more arms than can be simulated often, the crossings of fewer arms, scaled by the complexity."""
+    affordable = effort.affordable(algorithm, arms, problem)
+    size = max(FEWEST, round(_THIN_SHARE * affordable * problem.n / _THIN_RUNS))
+    if not algorithm.batched or affordable > _MANY_RUNS or problem.n < _THINNED * size:
+        return {}
+    small, small_problem = thinned(arms, problem, size)
+    try:
+        algorithm.check(small_problem)
+    except SettingError:
+        return {}
+    hardness, small_hardness = complexity(arms, problem.m), complexity(small, small_problem.m)
+    curve = _curve(algorithm, small, small_problem, effort, _THIN_RUNS, _FALLING)
+    start, guesses = _START * small_hardness / problem.agents, {}
     for target in sorted(targets, reverse=True):
-        results[target] = _result(curve, target, curve.locate(start, target))
-        start = results[target].horizon or start
-    if curve.late:
-        results = {target: _with_advice(result, target, curve, effort) for target, result in results.items()}
-    return {target: msgspec.structs.replace(result, runs=curve.runs, **costs) for target, result in results.items()}
+        fit = curve.locate(start, target)
+        if isinstance(fit, Crossing):
+            start, scale = fit.horizon, hardness / small_hardness
+            guesses[target] = msgspec.structs.replace(
+                fit, horizon=fit.horizon * scale, low=fit.low * scale, high=fit.high * scale
+            )
+    return guesses
 
 
 def _result(curve: ErrorCurve, target: float, fit: Crossing | NotReached) -> SearchResult:
@@ -182,11 +264,11 @@ def _result(curve: ErrorCurve, target: float, fit: Crossing | NotReached) -> Sea
     )
 
 
-def _with_advice(result: SearchResult, target: float, curve: ErrorCurve, effort: Effort) -> SearchResult:
+def _with_advice(result: SearchResult, curve: ErrorCurve, effort: Effort) -> SearchResult:
     """The result of a search that ran out of time, with about how long the whole plan has to take to find it."""
     if result.horizon is not None or not curve.runs:
         return result
-    needed = max(1.0, effort.seconds * max(2.0, _ENOUGH_WRONG / target / curve.runs))
+    needed = max(1.0, effort.seconds * max(2.0, _ENOUGH_RUNS / curve.runs))
     advice = f"try {_rounded(needed)} seconds"
     if effort.parts > 1:
         advice += f", or {_rounded(max(1.0, needed / effort.parts))} for this algorithm alone"
@@ -201,10 +283,11 @@ def _costs(algorithm: Algorithm, arms: SimulatedArms, problem: Problem, effort: 
     """The mean words, bits and round trips of a few runs with messages; they hardly depend on the horizon."""
     rows: list[tuple[int, int, int]] = []
     fewest, most = (1, 1) if algorithm.fixed_schedule and arms.iid else _COST_RUNS
-    for result in effort.results(algorithm, arms, problem, most):
+    for result in effort.results(algorithm, arms, problem, max(fewest, min(most, _COST_ARMS // arms.n))):
         rows.append((result.words, result.bits, result.round_trips))
         costs = np.array(rows, np.float64)
-        if len(rows) >= fewest and (costs.std(axis=0) <= _COSTS_KNOWN * costs.mean(axis=0)).all():
+        deviation = costs.std(axis=0) / math.sqrt(len(rows))  # of the means
+        if len(rows) >= fewest and (deviation <= _COSTS_KNOWN * costs.mean(axis=0)).all():
             break
     return _mean_costs(rows)
 
