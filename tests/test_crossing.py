@@ -144,3 +144,12 @@ def test_the_interval_of_a_ratio_grows_with_both_intervals():
     assert ratio == pytest.approx(1.3)
     assert low < 23_000 / 20_000 * 1.001
     assert high > 29_400 / 20_000 * 0.999
+
+
+def test_a_crossing_of_similar_arms_makes_few_runs_say_more():
+    counts = [700, 1_000], [4, 1], [12, 12]
+    alone = fit_crossing(*counts, target=0.01)
+    similar = fit_crossing(*counts, target=0.01, similar=Crossing(1_500, 1_400, 1_600, 0.01, "T", 5_000, fall=7.0))
+    assert isinstance(similar, Crossing)
+    assert 900 < similar.low < 1_300 < similar.high < 4 * similar.low
+    assert isinstance(alone, NotReached) or similar.high / similar.low < alone.high / alone.low

@@ -270,3 +270,22 @@ def test_numbers_may_be_numpys():
     numbers: list[Any] = [np.int64(8), np.int64(1), np.int32(2)]
     made = ct.plan(*numbers, gap=np.float64(0.2), simulate=False)
     assert (made.n, made.m, made.agents) == (8, 1, 2)
+
+
+@pytest.mark.slow
+def test_ten_thousand_arms_have_a_horizon_with_each_algorithm_in_the_default_time():
+    rows = ct.plan(10_000, 8, 10, gap=0.05, seed=2).rows
+    horizons = {row.title: (row.horizon_low, row.horizon_high) for row in rows if row.note == ""}
+    # From thousands of runs each.
+    for title, horizon in (("frugal-top", 4.9e6), ("kzz-balanced", 11.8e6), ("batched-sar, 3 rounds", 6.5e6)):
+        low, high = horizons[title]
+        assert low < horizon < high < 8 * low
+
+
+def test_a_plan_that_uses_up_its_time_is_the_same_for_any_number_of_threads():
+    plans = [
+        ct.plan(2_000, 8, 10, gap=0.05, algorithms=["kzz", "uniform"], seconds=0.1, seed=3, jobs=jobs)
+        for jobs in (1, 3)
+    ]
+    assert plans[0] == plans[1]
+    assert all(row.horizon is not None and row.runs < 400 for row in plans[0].rows)

@@ -33,7 +33,7 @@ _STOPPING_RUNS = 20
 _ENOUGH_RUNS = 200  # about so many show roughly where the crossing is
 _COST_RUNS, _COST_ARMS, _COSTS_KNOWN = (2, 10), 10_000, 0.02  # with many arms, so many arms in all runs
 _THIN_RUNS, _THIN_SHARE = 1_500, 0.2  # of fewer arms, and their part of the work
-_MANY_RUNS, _THINNED = 2_000, 4  # fewer arms are not needed for so many runs, nor if they are not so many times fewer
+_MANY_RUNS, _THINNED = 3_000, 2  # fewer arms are not needed for so many runs, nor if they are not so many times fewer
 _SMALLEST = "the smallest horizon that works"
 _LATE = "not found in the time given"
 
@@ -84,6 +84,8 @@ class ErrorCurve:
         self._around = around
         self._points: dict[int, Point] = {}
         self._guess: Crossing | None = None
+        self.limit = math.inf
+        """The most runs in all; `most_runs` are those of one fit."""
         self.late = False
         """Whether time ran out."""
 
@@ -106,19 +108,22 @@ class ErrorCurve:
         With a guess, begin there, and expect the error to fall as fast as it says.
         """
         self._guess = guess
-        first_runs = float(min(_FIRST_RUNS, max(_LEAST_RUNS, self.most_runs // _FIRST_SHARE)))
+        most = min(self.most_runs, self.limit - self.runs)
+        first_runs = float(min(_FIRST_RUNS, max(_LEAST_RUNS, most // _FIRST_SHARE)))
         step_runs, centre = first_runs, start
         if guess is not None:
-            self._make_around(guess, round(first_runs))
             centre = guess.horizon
+            if most > 0:
+                self._make_around(guess, round(first_runs))
         fit, used = self._fit(target, centre)
         for _ in range(_STEPS):
-            if self.late or used >= self.most_runs or self._is_known(fit, target):
+            left = min(self.most_runs - used, self.limit - self.runs)
+            if self.late or left <= 0 or self._is_known(fit, target):
                 break
             if isinstance(fit, Crossing):
                 # Three times as many as so far in total, or as many as will be enough.
                 enough = used * ((fit.fall * fit.log_deviation / _PRECISE) ** 2 - 1)
-                new = math.ceil(min(self.most_runs - used, max(first_runs, min(2 * used, 1.1 * enough))))
+                new = math.ceil(min(left, max(first_runs, min(2 * used, 1.1 * enough))))
                 self._make_around(fit, new)
                 centre = fit.horizon
             else:
@@ -203,12 +208,21 @@ def find_horizons(
     guesses = _guesses(algorithm, arms, problem, targets, effort)
     curve = _curve(algorithm, arms, problem, effort)
     results: dict[float, SearchResult] = {}
-    for target in sorted(targets, reverse=True):
+    for left, target in _countdown(targets):
+        curve.limit = curve.runs + effort.affordable(algorithm, arms, problem) / left
         results[target] = _result(curve, target, curve.locate(start, target, guesses.get(target)))
         start = results[target].horizon or start
-    if curve.late or curve.most_runs <= curve.runs < effort.runs:
+    if len(guesses) > 1:  # the few runs for each error say something about the others too
+        curve.limit = curve.runs
+        results |= {target: _result(curve, target, curve.locate(start, target, guesses[target])) for target in guesses}
+    if curve.late or curve.limit <= curve.runs < effort.runs:
         results = {target: _with_advice(result, curve, effort) for target, result in results.items()}
     return {target: msgspec.structs.replace(result, runs=curve.runs, **costs) for target, result in results.items()}
+
+
+def _countdown(targets: Sequence[float]) -> list[tuple[int, float]]:
+    """The errors, the largest first, each with how many are left: they share what can be simulated."""
+    return list(zip(range(len(targets), 0, -1), sorted(targets, reverse=True), strict=True))
 
 
 def _curve(
@@ -242,7 +256,8 @@ def _guesses(
     hardness, small_hardness = complexity(arms, problem.m), complexity(small, small_problem.m)
     curve = _curve(algorithm, small, small_problem, effort, _THIN_RUNS, _FALLING)
     start, guesses = _START * small_hardness / problem.agents, {}
-    for target in sorted(targets, reverse=True):
+    for left, target in _countdown(targets):
+        curve.limit = curve.runs + (_THIN_RUNS - curve.runs) / left
         fit = curve.locate(start, target)
         if isinstance(fit, Crossing):
             start, scale = fit.horizon, hardness / small_hardness
