@@ -17,7 +17,8 @@ QUICK: dict[str, Any] = {"runs": 2_000, "seconds": 30, "jobs": 1}
 
 @pytest.fixture(scope="module")
 def small():
-    return ct.plan(16, 1, 4, gap=0.3, error=[0.1, 0.02], algorithms=["frugal-top", "kzz-balanced", "uniform"], **QUICK)
+    compared = ["frugal-top", "kzz-balanced", "uniform"]
+    return ct.plan(16, 1, 4, gap=0.3, error=[0.1, 0.02], algorithms=compared, **{**QUICK, "runs": 6_000})
 
 
 def test_a_row_for_each_algorithm_and_error_with_what_a_run_costs(small):

@@ -69,7 +69,7 @@ def plan(
     runs: Annotated[int, typer.Option(help="The most simulated runs per algorithm and error.")] = 20_000,
     seconds: Annotated[
         float | None,
-        typer.Option(help="About how long to simulate in total; default: 1 for up to 10,000 arms, 10 for a million."),
+        typer.Option(help="CPU time for simulations, roughly; default: 1 for up to 10,000 arms, 10 for a million."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulations.")] = 0,
     jobs: Annotated[int | None, typer.Option(min=1, help="Number of threads; default: one per core.")] = None,

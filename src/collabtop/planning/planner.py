@@ -238,10 +238,10 @@ def plan(
         algorithms: names or algorithm objects; all that fit if omitted.
         simulate: False gives the bounds only.
         runs: the most simulated runs per algorithm and error; fewer are made once the error is known to about 20%.
-        seconds: about how long to simulate in total, shared equally by the algorithms. If omitted, 1 for up to 10,000
-            arms and 10 for a million. With less time, intervals are wider; a horizon that was not found has a note,
-            which is usual for 10,000 arms and more unless `seconds` is larger.
-        seed: the same seed gives the same plan, unless time runs out.
+        seconds: about how much CPU time to simulate in total, shared equally by the algorithms. If omitted, 1 for up to
+            10,000 arms and 10 for a million. With less time, intervals are wider and horizons longer; a horizon that
+            was not found has a note.
+        seed: the same seed gives the same plan, with any number of threads.
         jobs: number of threads; as many as there are cores if omitted.
         progress: show a progress bar.
 
