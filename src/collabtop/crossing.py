@@ -143,7 +143,7 @@ def _fit(
     edge = 2 * math.log(_BEYOND) / _CELLS[0]  # two cells of the first grid
     falls = 2 * (_log_binomial(w, n, w.sum() / n.sum()) - peak) < _CLEARLY
     inside = falls and low > math.log(t[0] / _BEYOND) + edge and high < math.log(t[-1] * _BEYOND) - edge
-    near = t[0] / _EXTRAPOLATED < math.exp(middle) < t[-1] * _EXTRAPOLATED
+    near = similar is not None or t[0] / _EXTRAPOLATED < math.exp(middle) < t[-1] * _EXTRAPOLATED
     if inside and near and high - low < math.log(_MOST_SPREAD):
         fall = posteriors[best].fall
         return Crossing(math.exp(middle), math.exp(low), math.exp(high), target, best, int(n.sum()), fall)

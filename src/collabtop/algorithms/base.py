@@ -63,6 +63,8 @@ class Algorithm(ABC):
     private: ClassVar[bool] = False
     """Whether it can run with differential privacy: its schedule is fixed, agents answer `Pull` and `Prune` only, and
     means outside of the bounds do no harm."""
+    simulation_work: ClassVar[float] = 1.0
+    """How many times as long `simulate` takes as that of most algorithms; a plan makes fewer runs accordingly."""
     survives_loss: ClassVar[bool] = False
     """Whether it can continue when agents are lost for good during a run."""
     extension: ClassVar[type[AgentExtension] | None] = None

@@ -31,6 +31,7 @@ class HKK(Algorithm):
     name: ClassVar[str] = "hkk"
     summary: ClassVar[str] = "Each agent names the best of a random part of the arms: one message from each, m = 1."
     tops_up: ClassVar[bool] = False
+    simulation_work: ClassVar[float] = 15.0  # each agent has most of the arms
     iid_only: ClassVar[bool] = True
     messages: ClassVar[tuple[type[Message], ...]] = (FindBest,)
     extension: ClassVar[type[AgentExtension] | None] = LocalBest

@@ -90,7 +90,7 @@ class Effort:
 
     def affordable(self, algorithm: Algorithm, arms: SimulatedArms, problem: Problem) -> int:
         """How many runs, at least one, are left to this algorithm if it makes no others."""
-        work = _work(arms) if algorithm.batched else _message_work(algorithm, problem)
+        work = _work(algorithm, arms) if algorithm.batched else _message_work(algorithm, problem)
         return max(1, int((self._arms_left - self._turn_ends) / work))
 
     def answers(
@@ -98,7 +98,7 @@ class Effort:
     ) -> list[Flags]:
         """The answers of so many runs, numbered from `first`, in batches; fewer, but some, if the share is used up."""
         runs = min(runs, self.affordable(algorithm, arms, problem))
-        self._arms_left -= runs * _work(arms)
+        self._arms_left -= runs * _work(algorithm, arms)
         size = max(1, min(_BATCH, _BATCH_SIZE // arms.n))
         title = zlib.crc32(f"{algorithm.title} {algorithm.options}".encode())
 
@@ -150,11 +150,11 @@ class Effort:
             yield result
 
 
-def _work(arms: SimulatedArms) -> float:
+def _work(algorithm: Algorithm, arms: SimulatedArms) -> float:
     """How many arms one of many runs counts for: if means differ, each takes a table or a slower draw of its own."""
     sample = arms.means.reshape(-1)[:: max(1, arms.means.size // _SAMPLE)]
     distinct = len(np.unique(sample)) > _FEW_MEANS
-    return float(arms.means.size * (_DISTINCT if distinct else 1))
+    return arms.means.size * algorithm.simulation_work * (_DISTINCT if distinct else 1)
 
 
 def _message_work(algorithm: Algorithm, problem: Problem, round_trips: int = 1) -> float:

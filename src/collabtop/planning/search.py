@@ -144,12 +144,13 @@ class ErrorCurve:
 
     def _make_around(self, crossing: Crossing, runs: int) -> None:
         """Make so many runs near the crossing, or, with a guess, where the error is large enough for so few runs."""
-        horizon = crossing.horizon
+        horizons = [crossing.horizon * factor for factor in self._around]
         if self._guess is not None:
             error = max(crossing.target, min(_INFORMATIVE / 2, _FEW_WRONG / runs))
-            horizon *= (crossing.target / error) ** (1 / max(1.0, crossing.fall))
-        for factor in self._around:
-            self.point(horizon * factor, math.ceil(runs / len(self._around)))
+            shown = crossing.horizon * (crossing.target / error) ** (1 / max(1.0, crossing.fall))
+            horizons = [shown, math.sqrt(shown * crossing.horizon)]
+        for horizon in horizons:
+            self.point(horizon, math.ceil(runs / len(horizons)))
 
     def _next_horizon(self, start: float, target: float) -> float:
         """A step towards the crossing: between an error above the target and one below it, if there are both."""
