@@ -173,7 +173,7 @@ def test_a_log_does_not_grow_beyond_what_is_read(tmp_path, monkeypatch):
     path = tmp_path / "run.ctlog"
     with pytest.raises(ct.CheckpointError, match="would have more than 2,000 bytes, which no reader accepts"):
         ct.identify(["a", "b"], 1, pull=malformed.score, agents=2, horizon=500, checkpoint=path)
-    assert 1_900 < path.stat().st_size <= 2_000
+    assert 1_500 < path.stat().st_size <= 2_000
     assert read_log(path)
 
 
