@@ -50,9 +50,10 @@ def test_tables_with_many_rows_are_as_exact():
 def test_draws_follow_the_distribution():
     """Chi-squared over the values that are expected at least five times; 1 in 10,000 seeds would fail."""
     times, mean, count = 30, 0.3, 100_000
-    drawn = BinomialTable(times, np.array([0.9, mean])).draw(np.ones(count, np.int64), np.random.default_rng(1))
+    rows = np.ones((10, count // 10), np.int64)
+    drawn = BinomialTable(times, np.array([0.9, mean])).draw(rows, np.random.default_rng(1))
     expected = np.array([count * exact(times, mean, value) for value in range(times + 1)])
-    seen = np.bincount(drawn.astype(int), minlength=times + 1)
+    seen = np.bincount(drawn.astype(int).ravel(), minlength=times + 1)
     often = expected >= 5
     chi_squared = ((seen - expected)[often] ** 2 / expected[often]).sum()
     degrees = int(often.sum()) - 1
@@ -92,12 +93,22 @@ def test_rows_that_are_all_the_same_are_drawn_like_others():
     np.testing.assert_array_equal(same, others)
 
 
+def test_a_table_has_rows_only_for_the_arms_that_were_live():
+    means, cache = np.array([0.2, 0.5, 0.8]).tobytes(), TableCache(most_entries=1_000)
+    table, places = cache.get(10, means, np.array([2]))
+    assert (table.entries.shape, places.tolist()) == ((1, 11), [-1, -1, 0])
+    table, places = cache.get(10, means, np.array([0, 2]))
+    assert (table.entries.shape, places.tolist()) == ((2, 11), [1, -1, 0])
+    np.testing.assert_array_equal(table.entries, BinomialTable(10, np.array([0.8, 0.2])).entries)
+    np.testing.assert_array_equal(table.lowest, BinomialTable(10, np.array([0.8, 0.2])).lowest)
+
+
 def test_the_cache_forgets_the_tables_that_were_not_used_for_longest():
-    means = np.array([0.2, 0.5]).tobytes()
+    means, needed = np.array([0.2, 0.5]).tobytes(), np.arange(2)
     cache = TableCache(most_entries=2 * (11 + 21))
-    ten, twenty = cache.get(10, means), cache.get(20, means)
-    assert cache.get(10, means) is ten
-    thirty = cache.get(30, means)
-    assert cache.get(30, means) is thirty
-    assert cache.get(20, means) is not twenty
-    assert cache.get(10, means) is not ten  # there was no room for it
+    (ten, _), (twenty, _) = cache.get(10, means, needed), cache.get(20, means, needed)
+    assert cache.get(10, means, needed)[0] is ten
+    thirty, _ = cache.get(30, means, needed)
+    assert cache.get(30, means, needed)[0] is thirty
+    assert cache.get(20, means, needed)[0] is not twenty
+    assert cache.get(10, means, needed)[0] is not ten  # there was no room for it

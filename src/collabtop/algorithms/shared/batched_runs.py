@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from typing import NamedTuple
 
 import numpy as np
 
 from collabtop.algorithms.shared.allocation import balanced_shares
-from collabtop.algorithms.shared.binomial_tables import BinomialDraws
+from collabtop.algorithms.shared.binomial_tables import CACHED, BinomialDraws
 from collabtop.problem import Problem
 from collabtop.protocol.messages import Flags, Ints, Reals
 
@@ -58,7 +59,9 @@ class BatchedRuns:
 
         Noise is added for so many batches per arm; if omitted, for those of `pull_balanced`.
         """
-        self.sums = self.sums + self.successes(times)
+        sums = self.successes(times)
+        sums += self.sums
+        self.sums = sums
         if self._problem.noise:
             counts = _balanced_batches(self.live.shape[1], times, self._agents) if batches is None else batches
             self.sums += self.rng.normal(scale=self._problem.noise * np.sqrt(counts), size=self.sums.shape)
@@ -87,59 +90,87 @@ class BatchedRuns:
 
     def eliminate(self, keep: int) -> None:
         """End a round as `elimination.eliminate` does: keep the arms nearest to the border, and settle the others."""
-        values = self._perturbed()
-        ranked, below = np.sort(values, axis=1), values.shape[1] - self._to_accept[:, np.newaxis]
+        self._keep([self._eliminate(rows, keep) for rows in self._blocks()])
+
+    def _blocks(self) -> list[slice]:
+        """The rows in blocks that stay in the processor's cache."""
+        rows, width = self.sums.shape
+        step = max(1, CACHED // max(1, width))
+        return [slice(start, start + step) for start in range(0, rows, step)]
+
+    def _eliminate(self, rows: slice, keep: int) -> "_Kept":
+        """Settle arms of these rows; returns those that are kept."""
+        values, to_accept = self._perturbed(rows), self._to_accept[rows]
+        ranked, below = np.sort(values, axis=1), values.shape[1] - to_accept[:, np.newaxis]
         start = nearest_to_border(ranked, below, keep) if keep else below
         above, kept = _split(values, ranked, below, start, keep)
-        if np.count_nonzero(above) > self._to_accept.sum() or np.count_nonzero(kept) > keep * len(kept):
+        if np.count_nonzero(above) > to_accept.sum() or np.count_nonzero(kept) > keep * len(kept):
             # Perturbations coincide: their order in memory decides.
             values = values.argsort(axis=1, kind="stable").argsort(axis=1).astype(np.float64)
             ranks = np.arange(values.shape[1], dtype=np.float64)
             above, kept = _split(values, np.broadcast_to(ranks, values.shape), below, start, keep)
-        self._accept(above > kept)  # rank m_r or better, and not kept
-        self._to_accept = self._to_accept - (values.shape[1] - keep - start[:, 0])
-        self._keep(kept)
+        self._to_accept[rows] -= values.shape[1] - keep - start[:, 0]
+        self._accept(rows, np.flatnonzero(above > kept))  # rank m_r or better, and not kept
+        return self._kept(rows, np.flatnonzero(kept))
 
     def keep_best(self, keep: int) -> None:
         """End a round that only rejects arms: keep those with the largest sums."""
-        kept = np.zeros(self.sums.shape, np.bool_)
-        best = np.argpartition(-self._perturbed(), keep - 1, axis=1)[:, :keep]
-        np.put_along_axis(kept, best, True, axis=1)
-        self._keep(kept)
+        self._keep([self._find_best(rows, keep) for rows in self._blocks()])
 
-    def _perturbed(self) -> Reals:
-        """The sums without ties, for all rankings of a round."""
-        values = self.rng.random(self.sums.shape)
+    def _find_best(self, rows: slice, keep: int) -> "_Kept":
+        """The arms of these rows with the largest sums."""
+        values = self._perturbed(rows)
+        kept = np.zeros(values.shape, np.bool_)
+        best = np.argpartition(-values, keep - 1, axis=1)[:, :keep]
+        np.put_along_axis(kept, best, True, axis=1)
+        return self._kept(rows, np.flatnonzero(kept))
+
+    def _perturbed(self, rows: slice) -> Reals:
+        """The sums of these rows without ties, for all rankings of a round."""
+        sums = self.sums[rows]
+        values = self.rng.random(sums.shape)
         values *= self.perturbation
-        values += self.sums
+        values += sums
         return values
 
-    def _accept(self, flags: Flags) -> None:
-        places = np.flatnonzero(flags)
-        self.answers[self.runs[places // flags.shape[1]], self._live_at(places)] = True
+    def _accept(self, rows: slice, places: Ints) -> None:
+        """Accept the live arms at these places in the rows, laid end to end."""
+        if len(places):
+            live = self.live[rows]
+            self.answers[self.runs[rows][places // live.shape[1]], live.ravel()[places]] = True
 
-    def _live_at(self, places: Ints) -> Ints:
-        """The live arms at these indices into the rows, laid end to end."""
-        n, size = self.answers.shape[1], self.live.shape[1]
-        return places % n if size == n else self.live.ravel()[places]
-
-    def _keep(self, kept: Flags) -> None:
-        """Keep only these arms live. Settle the runs that need all of them, or none, and remove their rows."""
-        places, rows = np.flatnonzero(kept), len(kept)
-        self.live = self._live_at(places).reshape(rows, -1) if rows else self.live[:, :0]
-        self.sums = self.sums.ravel()[places].reshape(rows, -1) if rows else self.sums[:, :0]
-        tables = len(self.attached)
+    def _kept(self, rows: slice, places: Ints) -> "_Kept":
+        """What there is for the live arms at these places in the rows, laid end to end."""
+        sums, tables = self.sums[rows], len(self.attached)
+        shape = len(sums), len(places) // len(sums)
+        attached = self.attached[:, rows]
         if tables:
-            kept_attached = self.attached.reshape(tables, -1).take(places, axis=1)
-            self.attached = kept_attached.reshape(tables, rows, self.live.shape[1])
+            attached = attached.reshape(tables, -1).take(places, axis=1).reshape(tables, *shape)
+        live = self.live[rows].ravel().take(places)
+        return _Kept(live.reshape(shape), sums.ravel().take(places).reshape(shape), attached)
+
+    def _keep(self, kept: Sequence["_Kept"]) -> None:
+        """Keep only these arms live. Settle the runs that need all of them, or none, and remove their rows."""
+        if not kept:
+            return
+        self.live = np.concatenate([part.live for part in kept])
+        self.sums = np.concatenate([part.sums for part in kept])
+        self.attached = np.concatenate([part.attached for part in kept], axis=1)
         all_needed = self._to_accept == self.live.shape[1]
         finished = all_needed | (self._to_accept == 0)
         if finished.any():
-            if all_needed.any() and self.live.size:
-                self._accept(np.repeat(all_needed, self.live.shape[1]).reshape(self.live.shape))
+            self._accept(slice(None), np.flatnonzero(np.repeat(all_needed, self.live.shape[1])))
             left = ~finished
             self.runs, self._to_accept = self.runs[left], self._to_accept[left]
             self.live, self.sums, self.attached = self.live[left], self.sums[left], self.attached[:, left]
+
+
+class _Kept(NamedTuple):
+    """The arms that some rows keep, with their sums and what is attached to them."""
+
+    live: Ints
+    sums: Reals
+    attached: Reals
 
 
 def _split(values: Reals, ranked: Reals, below: Ints, start: Ints, keep: int) -> tuple[Flags, Flags]:

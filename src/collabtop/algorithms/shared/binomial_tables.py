@@ -3,16 +3,20 @@
 import math
 from collections import OrderedDict
 from functools import lru_cache
+from threading import Lock
 from typing import Literal
 
 import numpy as np
 
 from collabtop.protocol.messages import Ints, Reals
 
-_ENTRIES_PER_DRAW = 2
-"""A table is made if it has at most so many entries per draw. That pays even if it is used for one batch only."""
-_MOST_ENTRIES = 150_000
+_FEW_ENTRIES, _MANY_ENTRIES, _MANY_RUNS = 2, 8, 1_000
+"""A table is made if it has at most so many entries per draw: few pay for one batch, many for the large batches of
+studies that use a table again and again."""
+_MOST_ENTRIES = 400_000
 """A larger table would not stay in the processor's cache."""
+CACHED = 2**15
+"""So many numbers at a time stay in the processor's cache."""
 _DEVIATIONS = 7.2
 """Values farther from the mean, in standard deviations, are left out: less than one draw in 10^12 would give one."""
 
@@ -38,22 +42,36 @@ class BinomialDraws:
 
     def successes(self, arms: Ints, times: int | Ints, rng: np.random.Generator) -> Reals:
         """The successes in so many pulls of each of these arms, which are a row per run; or one number for each row."""
-        by_arm = arms.strides[0] == 0  # all rows are the same
+        most = (_FEW_ENTRIES if len(arms) < _MANY_RUNS else _MANY_ENTRIES) * arms.shape[1]
         if isinstance(times, int):
-            return self._successes(arms, times, rng, by_arm=by_arm)
+            return self._successes(arms, times, rng, most)
         drawn = np.empty(arms.shape)
         for value in np.unique(times).tolist():
             rows = np.flatnonzero(times == value)
-            drawn[rows] = self._successes(arms[rows], value, rng, by_arm=by_arm)
+            drawn[rows] = self._successes(arms[rows], value, rng, most)
         return drawn
 
-    def _successes(self, arms: Ints, times: int, rng: np.random.Generator, *, by_arm: bool) -> Reals:
-        if len(self._distinct) * table_width(times) <= min(_ENTRIES_PER_DRAW * arms.size, _MOST_ENTRIES):
-            rows = self._kinds.take(arms[:1] if by_arm else arms)
-            return _TABLES.get(times, self._key).draw(rows, rng, arms.shape)
+    def _successes(self, arms: Ints, times: int, rng: np.random.Generator, most: int) -> Reals:
+        """Draw from a table if it has at most `most` entries for each row of arms."""
+        by_arm = arms.strides[0] == 0  # all rows are the same
+        used, width = arms[:1] if by_arm else arms, table_width(times)
+        limit = min(most * len(arms), _MOST_ENTRIES)
+        if width <= limit:
+            kinds = self._used_kinds(used)
+            if len(kinds) * width <= limit:
+                table, places = _TABLES.get(times, self._key, kinds)
+                return table.draw(places.take(self._kinds).take(used), rng, arms.shape)
         if by_arm:  # NumPy prepares a binomial once for equal draws in a row
-            return rng.binomial(times, self._means[arms[:1].T], arms.T.shape).T.astype(np.float64, order="C")
+            return rng.binomial(times, self._means[used.T], arms.T.shape).T.astype(np.float64, order="C")
         return rng.binomial(times, self._means[arms]).astype(np.float64)
+
+    def _used_kinds(self, arms: Ints) -> Ints:
+        """The indices of the distinct means that these arms have."""
+        is_used = np.zeros(len(self._means), np.bool_)
+        is_used[arms] = True
+        is_kind = np.zeros(len(self._distinct), np.bool_)
+        is_kind[self._kinds[is_used]] = True
+        return np.flatnonzero(is_kind)
 
 
 @lru_cache(maxsize=64)
@@ -64,25 +82,41 @@ def _distinct_means(means: bytes) -> tuple[Reals, Ints]:
 
 
 class TableCache:
-    """The tables that were used last, with a limit on their entries: non-IID arms need a table per agent and round."""
+    """The tables that were used last, with a limit on their entries: non-IID arms need a table per agent and round.
+
+    A table has rows only for the means that were needed so far: in late rounds few arms are live.
+    """
 
     def __init__(self, most_entries: int) -> None:
         self._most, self._entries = most_entries, 0
-        self._tables: OrderedDict[tuple[int, bytes], BinomialTable] = OrderedDict()
+        self._tables: OrderedDict[tuple[int, bytes], tuple[BinomialTable, Ints]] = OrderedDict()
+        self._lock = Lock()  # plans simulate in threads
 
-    def get(self, times: int, means: bytes) -> "BinomialTable":
-        """The table for so many trials with each of these means."""
-        key = times, means
-        table = self._tables.get(key)
-        if table is not None:
-            self._tables.move_to_end(key)
-            return table
-        table = self._tables[key] = BinomialTable(times, np.frombuffer(means))
-        self._entries += table.entries.size
-        while self._entries > self._most and len(self._tables) > 1:
-            _, oldest = self._tables.popitem(last=False)
-            self._entries -= oldest.entries.size
-        return table
+    def get(self, times: int, means: bytes, needed: Ints) -> tuple["BinomialTable", Ints]:
+        """The table for so many trials that has rows for the needed means, and the row of each mean (-1: none)."""
+        key, all_means = (times, means), np.frombuffer(means)
+        with self._lock:
+            table, places = self._tables.get(key) or (BinomialTable(times, all_means[:0]), _no_places(len(all_means)))
+        missing = needed[places[needed] < 0]
+        if len(missing):
+            places = places.copy()
+            places[missing] = len(table.entries) + np.arange(len(missing))
+            table = table.with_rows(all_means[missing])
+        self._keep(key, table, places)
+        return table, places
+
+    def _keep(self, key: tuple[int, bytes], table: "BinomialTable", places: Ints) -> None:
+        with self._lock:
+            replaced = self._tables.pop(key, None)
+            self._entries += table.entries.size - (0 if replaced is None else replaced[0].entries.size)
+            self._tables[key] = table, places
+            while self._entries > self._most and len(self._tables) > 1:
+                _, (oldest, _) = self._tables.popitem(last=False)
+                self._entries -= oldest.entries.size
+
+
+def _no_places(means: int) -> Ints:
+    return np.full(means, -1)
 
 
 _TABLES = TableCache(most_entries=20_000_000)  # 160 MB at most
@@ -104,30 +138,46 @@ class BinomialTable:
     probability `keep`, or that of its alias.
 
     >>> table = BinomialTable(100, np.array([0.2, 0.5]))
-    >>> table.draw(np.array([0, 1, 1]), np.random.default_rng(1))
-    array([18., 55., 47.])
+    >>> table.draw(np.array([[0, 1, 1]]), np.random.default_rng(1))
+    array([[18., 55., 47.]])
     """
 
     def __init__(self, times: int, means: Reals) -> None:
-        self.width = table_width(times)
+        self.times, self.width = times, table_width(times)
         self.lowest: Reals = np.clip(np.floor(means * times - (self.width - 1) / 2), 0, times + 1 - self.width)
         """The value of the first column of each row."""
         keep, alias = _alias_method(_probabilities(times, means, self.lowest, self.width))
         self.entries: Reals = alias.astype(np.float64) + np.minimum(keep, _NEARLY_ONE)
         """The alias of each column and, as its fraction, `keep`: one lookup takes less time than two."""
 
+    def with_rows(self, means: Reals) -> "BinomialTable":
+        """A table with these rows of other means after its own."""
+        table = BinomialTable(self.times, means)
+        table.lowest = np.concatenate([self.lowest, table.lowest])
+        table.entries = np.concatenate([self.entries, table.entries])
+        return table
+
     def draw(self, rows: Ints, rng: np.random.Generator, shape: tuple[int, ...] | None = None) -> Reals:
-        """One value from each of these rows; if a shape is given, the rows are repeated to fill it."""
-        place = rng.random(shape or rows.shape)
+        """One value from each of these rows; if a shape is given, a single line of them is repeated to fill it."""
+        drawn = np.empty(shape or rows.shape)
+        step = max(1, CACHED // max(1, drawn.shape[1]))
+        for start in range(0, len(drawn), step):
+            part = drawn[start : start + step]
+            self._draw(rows if len(rows) == 1 else rows[start : start + step], rng, part)
+        return drawn
+
+    def _draw(self, rows: Ints, rng: np.random.Generator, place: Reals) -> None:
+        """Draw into `place`, which should be small enough for the processor's cache."""
+        rng.random(out=place)
         place *= self.width
         column = place.astype(np.int64)
         place -= column
         keep = self.entries.take(column + rows * self.width)
-        value = np.floor(keep)
-        keep -= value
-        np.copyto(value, column, where=place < keep)
-        value += self.lowest.take(rows)
-        return value
+        alias = np.floor(keep)
+        keep -= alias
+        own = place < keep
+        np.copyto(alias, column, where=own)
+        np.add(alias, self.lowest.take(rows), out=place)
 
 
 def _probabilities(times: int, means: Reals, lowest: Reals, width: int) -> Reals:
