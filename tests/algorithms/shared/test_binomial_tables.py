@@ -95,9 +95,9 @@ def test_rows_that_are_all_the_same_are_drawn_like_others():
 
 def test_a_table_has_rows_only_for_the_arms_that_were_live():
     means, cache = np.array([0.2, 0.5, 0.8]).tobytes(), TableCache(most_entries=1_000)
-    table, places = cache.get(10, means, np.array([2]))
+    table, places = cache.get(10, means, 1, np.array([2]))
     assert (table.entries.shape, places.tolist()) == ((1, 11), [-1, -1, 0])
-    table, places = cache.get(10, means, np.array([0, 2]))
+    table, places = cache.get(10, means, 1, np.array([0, 2]))
     assert (table.entries.shape, places.tolist()) == ((2, 11), [1, -1, 0])
     np.testing.assert_array_equal(table.entries, BinomialTable(10, np.array([0.8, 0.2])).entries)
     np.testing.assert_array_equal(table.lowest, BinomialTable(10, np.array([0.8, 0.2])).lowest)
@@ -106,9 +106,32 @@ def test_a_table_has_rows_only_for_the_arms_that_were_live():
 def test_the_cache_forgets_the_tables_that_were_not_used_for_longest():
     means, needed = np.array([0.2, 0.5]).tobytes(), np.arange(2)
     cache = TableCache(most_entries=2 * (11 + 21))
-    (ten, _), (twenty, _) = cache.get(10, means, needed), cache.get(20, means, needed)
-    assert cache.get(10, means, needed)[0] is ten
-    thirty, _ = cache.get(30, means, needed)
-    assert cache.get(30, means, needed)[0] is thirty
-    assert cache.get(20, means, needed)[0] is not twenty
-    assert cache.get(10, means, needed)[0] is not ten  # there was no room for it
+    (ten, _), (twenty, _) = cache.get(10, means, 1, needed), cache.get(20, means, 1, needed)
+    assert cache.get(10, means, 1, needed)[0] is ten
+    thirty, _ = cache.get(30, means, 1, needed)
+    assert cache.get(30, means, 1, needed)[0] is thirty
+    assert cache.get(20, means, 1, needed)[0] is not twenty
+    assert cache.get(10, means, 1, needed)[0] is not ten  # there was no room for it
+
+
+@given(st.integers(0, 300), st.lists(st.lists(MEANS, min_size=3, max_size=3), min_size=1, max_size=3))
+def test_a_table_of_sums_holds_the_convolution_of_the_agents_distributions(times, means):
+    table = BinomialTable(times, np.array(means))
+    for row, of_agents in enumerate(means):
+        expected = np.ones(1)
+        for mean in of_agents:
+            expected = np.convolve(expected, [exact(times, mean, value) for value in range(times + 1)])
+        lowest = int(table.lowest[row])
+        assert expected[lowest : lowest + table.width].sum() == pytest.approx(1.0, abs=1e-10)
+        np.testing.assert_allclose(in_table(table, row), expected[lowest : lowest + table.width], atol=1e-11)
+
+
+@pytest.mark.parametrize("runs", [1, 60], ids=["one by one", "from a table"])
+def test_the_successes_of_all_agents_are_added_up(runs):
+    means = np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0], [0.2, 0.4, 0.9]])
+    drawn = BinomialDraws(means).successes(np.broadcast_to(np.arange(3), (runs, 3)), 400, np.random.default_rng(1))
+    assert (drawn[:, 0] == 800).all()
+    assert (drawn[:, 1] == 400).all()
+    deviation = math.sqrt(400 * (0.16 + 0.24 + 0.09))
+    # Exceeded with a probability below 1e-6.
+    assert abs(drawn[:, 2].mean() - 600) < 5 * deviation / math.sqrt(runs)

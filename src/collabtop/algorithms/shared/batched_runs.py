@@ -59,23 +59,29 @@ class BatchedRuns:
 
         Noise is added for so many batches per arm; if omitted, for those of `pull_balanced`.
         """
-        sums = self.successes(times)
-        sums += self.sums
-        self.sums = sums
-        if self._problem.noise:
-            counts = _balanced_batches(self.live.shape[1], times, self._agents) if batches is None else batches
-            self.sums += self.rng.normal(scale=self._problem.noise * np.sqrt(counts), size=self.sums.shape)
+        if batches is None and self._problem.noise:
+            self._add(self.successes(times), _balanced_batches(self.live.shape[1], times, self._agents))
+        else:
+            self._add(self.successes(times), batches or 0)
 
     def pull_by_all(self, times: int) -> None:
         """Let every agent pull every live arm so many times."""
         if self.means.ndim == 1:
-            self.pull(times * self._agents, batches=self._agents)
-            return
-        for agent in range(self._agents):
-            sums = self.successes(times, agent)
-            if self._problem.noise:
-                sums += self.rng.normal(scale=self._problem.noise, size=sums.shape)
-            self.sums = self.sums + self._problem.weight(agent) * sums
+            self._add(self.successes(times * self._agents), self._agents)
+        elif self._problem.weights is None:
+            self._add(BinomialDraws(self.means).successes(self.live, times, self.rng), self._agents)
+        else:
+            for agent in range(self._agents):
+                self._add(self.successes(times, agent), 1, self._problem.weight(agent))
+
+    def _add(self, sums: Reals, batches: int | Ints, weight: float = 1.0) -> None:
+        """Add these to the sums, with the noise of so many batches."""
+        if self._problem.noise:
+            sums += self.rng.normal(scale=self._problem.noise * np.sqrt(batches), size=sums.shape)
+        if weight != 1.0:
+            sums *= weight
+        sums += self.sums
+        self.sums = sums
 
     def successes(self, times: int | Ints, agent: int = 0) -> Reals:
         """The successes in so many pulls of every live arm by this agent; its number matters only for non-IID arms."""

@@ -7,6 +7,7 @@ from threading import Lock
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collabtop.protocol.messages import Ints, Reals
 
@@ -22,22 +23,27 @@ _DEVIATIONS = 7.2
 
 
 _NEARLY_ONE = 1 - 2**-40
+ComplexNumbers = NDArray[np.complex128]
 
 
 class BinomialDraws:
     """Draws of the successes of arms, for many runs at once.
 
     Args:
-        means: one mean per arm.
+        means: one mean per arm, or a row with one per agent: then the successes of all agents are added up.
 
     >>> draws = BinomialDraws(np.array([0.0, 1.0, 0.5]))
     >>> draws.successes(np.array([[0, 1, 2], [1, 0, 0]]), 10, np.random.default_rng(1)).tolist()
     [[0.0, 10.0, 8.0], [10.0, 0.0, 0.0]]
+    >>> draws = BinomialDraws(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
+    >>> draws.successes(np.array([[0, 1, 2]]), 10, np.random.default_rng(1)).tolist()
+    [[0.0, 10.0, 20.0]]
     """
 
     def __init__(self, means: Reals) -> None:
-        self._means = means
-        self._distinct, self._kinds = _distinct_means(means.tobytes())
+        self._means = means.reshape(len(means), -1)
+        self._agents = self._means.shape[1]
+        self._distinct, self._kinds = _distinct_means(means.tobytes(), self._agents)
         self._key = self._distinct.tobytes()
 
     def successes(self, arms: Ints, times: int | Ints, rng: np.random.Generator) -> Reals:
@@ -54,16 +60,21 @@ class BinomialDraws:
     def _successes(self, arms: Ints, times: int, rng: np.random.Generator, most: int) -> Reals:
         """Draw from a table if it has at most `most` entries for each row of arms."""
         by_arm = arms.strides[0] == 0  # all rows are the same
-        used, width = arms[:1] if by_arm else arms, table_width(times)
-        limit = min(most * len(arms), _MOST_ENTRIES)
+        used, width = arms[:1] if by_arm else arms, table_width(times * self._agents)
+        # A table saves the draws of all agents; its entries take twice as long then.
+        limit = min(most * len(arms) * max(1, self._agents // 2), _MOST_ENTRIES)
         if width <= limit:
             kinds = self._used_kinds(used)
             if len(kinds) * width <= limit:
-                table, places = _TABLES.get(times, self._key, kinds)
+                table, places = _TABLES.get(times, self._key, self._agents, kinds)
                 return table.draw(places.take(self._kinds).take(used), rng, arms.shape)
-        if by_arm:  # NumPy prepares a binomial once for equal draws in a row
-            return rng.binomial(times, self._means[used.T], arms.T.shape).T.astype(np.float64, order="C")
-        return rng.binomial(times, self._means[arms]).astype(np.float64)
+        drawn = np.zeros(arms.shape)
+        for means in self._means.T:
+            if by_arm:  # NumPy prepares a binomial once for equal draws in a row
+                drawn += rng.binomial(times, means[used.T], arms.T.shape).T
+            else:
+                drawn += rng.binomial(times, means[arms])
+        return drawn
 
     def _used_kinds(self, arms: Ints) -> Ints:
         """The indices of the distinct means that these arms have."""
@@ -75,10 +86,14 @@ class BinomialDraws:
 
 
 @lru_cache(maxsize=64)
-def _distinct_means(means: bytes) -> tuple[Reals, Ints]:
-    """The distinct values among some means, and the index of each mean into them."""
-    distinct, kinds = np.unique(np.frombuffer(means), return_inverse=True)
+def _distinct_means(means: bytes, agents: int) -> tuple[Reals, Ints]:
+    """The distinct ones among the means of arms, a row per arm, and the index of each arm into them."""
+    distinct, kinds = np.unique(_rows(means, agents), axis=0, return_inverse=True)
     return distinct, kinds.reshape(-1)
+
+
+def _rows(means: bytes, agents: int) -> Reals:
+    return np.frombuffer(means).reshape(-1, agents)
 
 
 class TableCache:
@@ -92,11 +107,11 @@ class TableCache:
         self._tables: OrderedDict[tuple[int, bytes], tuple[BinomialTable, Ints]] = OrderedDict()
         self._lock = Lock()  # plans simulate in threads
 
-    def get(self, times: int, means: bytes, needed: Ints) -> tuple["BinomialTable", Ints]:
-        """The table for so many trials that has rows for the needed means, and the row of each mean (-1: none)."""
-        key, all_means = (times, means), np.frombuffer(means)
+    def get(self, times: int, means: bytes, agents: int, needed: Ints) -> tuple["BinomialTable", Ints]:
+        """The table for so many trials that has rows for the needed arms, and the row of each arm (-1: none)."""
+        key, all_means = (times, means), _rows(means, agents)
         with self._lock:
-            table, places = self._tables.get(key) or (BinomialTable(times, all_means[:0]), _no_places(len(all_means)))
+            table, places = self._tables.get(key) or (BinomialTable(times, all_means[:0]), np.full(len(all_means), -1))
         missing = needed[places[needed] < 0]
         if len(missing):
             places = places.copy()
@@ -115,10 +130,6 @@ class TableCache:
                 self._entries -= oldest.entries.size
 
 
-def _no_places(means: int) -> Ints:
-    return np.full(means, -1)
-
-
 _TABLES = TableCache(most_entries=20_000_000)  # 160 MB at most
 
 
@@ -132,10 +143,14 @@ def table_width(times: int) -> int:
 
 
 class BinomialTable:
-    """Binomial distributions with the same number of trials, as tables for Walker's alias method.
+    """Binomial distributions with the same number of trials, or sums of them, as tables for Walker's alias method.
 
     A draw takes one column of a row at random, all with the same probability, and then the value of the column with
     probability `keep`, or that of its alias.
+
+    Args:
+        times: the number of trials of each agent.
+        means: one mean per row of the table, or one per row and agent: the successes of a row's agents are added up.
 
     >>> table = BinomialTable(100, np.array([0.2, 0.5]))
     >>> table.draw(np.array([[0, 1, 1]]), np.random.default_rng(1))
@@ -143,10 +158,17 @@ class BinomialTable:
     """
 
     def __init__(self, times: int, means: Reals) -> None:
-        self.times, self.width = times, table_width(times)
-        self.lowest: Reals = np.clip(np.floor(means * times - (self.width - 1) / 2), 0, times + 1 - self.width)
+        by_agent = means[:, np.newaxis] if means.ndim == 1 else means
+        trials = times * by_agent.shape[1]
+        self.times, self.width = times, table_width(trials)
+        middle = times * by_agent.sum(axis=1) - (self.width - 1) / 2
+        self.lowest: Reals = np.clip(np.floor(middle), 0, trials + 1 - self.width)
         """The value of the first column of each row."""
-        keep, alias = _alias_method(_probabilities(times, means, self.lowest, self.width))
+        if trials == times:
+            probabilities = _probabilities(times, by_agent[:, 0], self.lowest, self.width)
+        else:
+            probabilities = _probabilities_of_sums(times, by_agent, self.lowest, self.width)
+        keep, alias = _alias_method(probabilities)
         self.entries: Reals = alias.astype(np.float64) + np.minimum(keep, _NEARLY_ONE)
         """The alias of each column and, as its fraction, `keep`: one lookup takes less time than two."""
 
@@ -190,6 +212,46 @@ def _probabilities(times: int, means: Reals, lowest: Reals, width: int) -> Reals
     weights: Reals = np.exp(logs - logs.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
     return weights
+
+
+def _probabilities_of_sums(times: int, means: Reals, lowest: Reals, width: int) -> Reals:
+    """The same for sums of binomial variables, one for each mean of a row.
+
+    The characteristic function of a sum is a product. Its Fourier transform gives the probabilities modulo `period`,
+    and values beyond the width of the table are too rare to matter.
+    """
+    period = _convenient(width)
+    turns = np.exp(-2j * math.pi / period * np.arange(period // 2 + 1)) - 1
+    product = np.ones((len(means), len(turns)), np.complex128)
+    for of_agent in means.T:
+        product *= 1 + of_agent[:, np.newaxis] * turns
+    at_period = np.fft.irfft(_power(product, times), period, axis=1)
+    columns = (lowest.astype(np.int64)[:, np.newaxis] + np.arange(width)) % period
+    weights = np.maximum(np.take_along_axis(at_period, columns, axis=1), 0.0)
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights
+
+
+def _convenient(size: int) -> int:
+    """The smallest even number from `size` on whose factors are small, as Fourier transforms prefer.
+
+    >>> _convenient(11), _convenient(229)
+    (12, 240)
+    """
+    step = 1 << max(1, size.bit_length() - 4)
+    return -(-size // step) * step
+
+
+def _power(numbers: ComplexNumbers, exponent: int) -> ComplexNumbers:
+    """Powers by repeated squaring, which takes less time than logarithms of complex numbers."""
+    power = np.ones_like(numbers)
+    while exponent:
+        if exponent % 2:
+            power *= numbers
+        exponent //= 2
+        if exponent:
+            numbers = numbers * numbers
+    return power
 
 
 def _alias_method(probabilities: Reals) -> tuple[Reals, Ints]:
