@@ -89,24 +89,31 @@ class FrugalTopNonIID(Algorithm):
 
     def simulate(self, problem: Problem, means: Reals, runs: int, rng: np.random.Generator) -> Flags:
         """Simulate the answers of many runs at once."""
-        plan = noniid_plan(problem)
+        plan, agents = noniid_plan(problem), problem.agents
         batch = BatchedRuns(problem, means, runs, rng)
-        batch.attached = np.zeros((2 * problem.agents, runs, problem.n))  # as in `NoiseGauge`: variances, then limits
+        batch.attached = np.zeros((2 * agents, runs, problem.n))  # as in `NoiseGauge`: variances, then limits
         for total, times, keep in zip(plan.pulls, new_pulls(plan.pulls), [*plan.sizes[1:], 0], strict=True):
-            half = times // 2
-            for agent in range(problem.agents):
-                variances, limits = batch.attached[agent :: problem.agents]
-                sums = batch.successes(times - half, agent)
-                if half:
-                    second_sums = batch.successes(half, agent)
-                    differences = sums / (times - half) - second_sums / half
-                    sums += second_sums
-                    variances += differences**2 / (1 / (times - half) + 1 / half)
-                    limits += sums * (times - sums) / times**2
-                # 0 without any noise, or estimate
-                noise = np.minimum(1.0, variances.sum(axis=1) / np.maximum(limits.sum(axis=1), 1e-300))
-                counts = coarse_counts(sums, times, noise, self.coarseness, rng)
-                batch.sums = batch.sums + problem.weight(agent) * counts
-            batch.perturbation = AMPLITUDE * total * problem.agents
+            for block in batch.agent_blocks():
+                counts = self._coarse_counts(batch, block, times, batch.attached[:agents], batch.attached[agents:])
+                for agent, of_agent in zip(range(agents)[block], counts, strict=True):
+                    batch.sums = batch.sums + problem.weight(agent) * of_agent
+            batch.perturbation = AMPLITUDE * total * agents
             batch.eliminate(keep)
         return batch.answers
+
+    def _coarse_counts(self, batch: BatchedRuns, agents: slice, times: int, variances: Reals, limits: Reals) -> Reals:
+        """The rounded successes of these agents in a round, a table per agent; it adds to what their gauges hold."""
+        half = times // 2
+        sums = batch.successes_of(agents, times - half)
+        if half:
+            second_sums = batch.successes_of(agents, half)
+            differences = sums / (times - half) - second_sums / half
+            sums += second_sums
+            differences *= differences
+            differences /= 1 / (times - half) + 1 / half
+            variances[agents] += differences
+            limits[agents] += sums * (times - sums) / times**2
+        # 0 without any noise, or estimate
+        noise = np.minimum(1.0, variances[agents].sum(axis=2) / np.maximum(limits[agents].sum(axis=2), 1e-300))
+        rows = sums.reshape(-1, sums.shape[2])
+        return coarse_counts(rows, times, noise.ravel(), self.coarseness, batch.rng).reshape(sums.shape)

@@ -15,10 +15,7 @@ MEANS = st.floats(0.0, 1.0) | st.sampled_from([0.0, 1.0, 0.5, 1 / 3, 1e-12])
 
 def in_table(table, row):
     """The probability with which a row gives the value of each column."""
-    keep, alias = np.modf(table.entries[row])
-    chances = keep / table.width
-    np.add.at(chances, alias.astype(np.int64), (1 - keep) / table.width)
-    return chances
+    return np.diff(table.entries[row] - row, prepend=0.0)
 
 
 def exact(times, mean, value):

@@ -94,6 +94,21 @@ class BatchedRuns:
         part.live, part.sums, part.attached = self.live[rows], self.sums[rows], self.attached[:, rows]
         return part
 
+    def agent_blocks(self) -> list[slice]:
+        """The agents one by one, or all together where the arrays of all of them stay in the processor's cache."""
+        if self._agents * self.sums.size <= 2 * CACHED:
+            return [slice(0, self._agents)]
+        return [slice(agent, agent + 1) for agent in range(self._agents)]
+
+    def successes_of(self, agents: slice, times: int) -> Reals:
+        """The successes in so many pulls of every live arm by each of these agents, a table per agent; non-IID arms."""
+        if agents.stop - agents.start == 1:
+            return self.successes(times, agents.start)[np.newaxis]
+        first = self._problem.n * np.arange(agents.start, agents.stop)[:, np.newaxis, np.newaxis]
+        arms = self.live + first  # of all agents, one after the other
+        drawn = BinomialDraws(self.means.T.ravel()).successes(arms.reshape(-1, arms.shape[2]), times, self.rng)
+        return drawn.reshape(arms.shape)
+
     def eliminate(self, keep: int) -> None:
         """End a round as `elimination.eliminate` does: keep the arms nearest to the border, and settle the others."""
         self._keep([self._eliminate(rows, keep) for rows in self._blocks()])

@@ -4,25 +4,26 @@ import math
 from collections import OrderedDict
 from functools import lru_cache
 from threading import Lock
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collabtop.protocol.messages import Ints, Reals
 
-_FEW_ENTRIES, _MANY_ENTRIES, _MANY_RUNS = 2, 8, 1_000
+_FEW_ENTRIES, _MANY_ENTRIES, _MANY_RUNS = 4, 16, 1_000
 """A table is made if it has at most so many entries per draw: few pay for one batch, many for the large batches of
 studies that use a table again and again."""
+_COST_OF_SUMS = 4
+"""How many times as long an entry takes in a table of sums."""
 _MOST_ENTRIES = 400_000
 """A larger table would not stay in the processor's cache."""
+_NARROW = 64
+"""In a narrow table, few values share the probability, so that more parts are needed to tell them apart."""
 CACHED = 2**15
 """So many numbers at a time stay in the processor's cache."""
 _DEVIATIONS = 7.2
 """Values farther from the mean, in standard deviations, are left out: less than one draw in 10^12 would give one."""
 
-
-_NEARLY_ONE = 1 - 2**-40
 ComplexNumbers = NDArray[np.complex128]
 
 
@@ -61,8 +62,9 @@ class BinomialDraws:
         """Draw from a table if it has at most `most` entries for each row of arms."""
         by_arm = arms.strides[0] == 0  # all rows are the same
         used, width = arms[:1] if by_arm else arms, table_width(times * self._agents)
-        # A table saves the draws of all agents; its entries take twice as long then.
-        limit = min(most * len(arms) * max(1, self._agents // 2), _MOST_ENTRIES)
+        if self._agents > 1:  # a table saves the draws of all agents
+            most = most * self._agents // _COST_OF_SUMS
+        limit = min(most * len(arms), _MOST_ENTRIES)
         if width <= limit:
             kinds = self._used_kinds(used)
             if len(kinds) * width <= limit:
@@ -143,10 +145,10 @@ def table_width(times: int) -> int:
 
 
 class BinomialTable:
-    """Binomial distributions with the same number of trials, or sums of them, as tables for Walker's alias method.
+    """Binomial distributions with the same number of trials, or sums of them, as tables of cumulated probabilities.
 
-    A draw takes one column of a row at random, all with the same probability, and then the value of the column with
-    probability `keep`, or that of its alias.
+    A draw looks for a random number among those of a row. It begins at the first value that is possible for the leading
+    bits of the number, which is usually the right one already.
 
     Args:
         times: the number of trials of each agent.
@@ -154,7 +156,7 @@ class BinomialTable:
 
     >>> table = BinomialTable(100, np.array([0.2, 0.5]))
     >>> table.draw(np.array([[0, 1, 1]]), np.random.default_rng(1))
-    array([[18., 55., 47.]])
+    array([[20., 58., 45.]])
     """
 
     def __init__(self, times: int, means: Reals) -> None:
@@ -168,15 +170,20 @@ class BinomialTable:
             probabilities = _probabilities(times, by_agent[:, 0], self.lowest, self.width)
         else:
             probabilities = _probabilities_of_sums(times, by_agent, self.lowest, self.width)
-        keep, alias = _alias_method(probabilities)
-        self.entries: Reals = alias.astype(np.float64) + np.minimum(keep, _NEARLY_ONE)
-        """The alias of each column and, as its fraction, `keep`: one lookup takes less time than two."""
+        cumulated = np.minimum(np.cumsum(probabilities, axis=1), 1.0)
+        cumulated[:, -1] = 1.0
+        self._parts = 1 << (self.width.bit_length() + (self.width <= _NARROW))
+        self._first = _first_entries(cumulated, self._parts)
+        """Where to begin in `entries`, laid end to end, for each part of the numbers from 0 to 1."""
+        self.entries: Reals = cumulated + np.arange(len(cumulated))[:, np.newaxis]
+        """The cumulated probabilities of each row, plus the number of the row: so they ascend over all rows."""
 
     def with_rows(self, means: Reals) -> "BinomialTable":
         """A table with these rows of other means after its own."""
         table = BinomialTable(self.times, means)
         table.lowest = np.concatenate([self.lowest, table.lowest])
-        table.entries = np.concatenate([self.entries, table.entries])
+        table._first = np.concatenate([self._first, table._first + self.entries.size])
+        table.entries = np.concatenate([self.entries, table.entries + len(self.entries)])
         return table
 
     def draw(self, rows: Ints, rng: np.random.Generator, shape: tuple[int, ...] | None = None) -> Reals:
@@ -188,30 +195,54 @@ class BinomialTable:
             self._draw(rows if len(rows) == 1 else rows[start : start + step], rng, part)
         return drawn
 
-    def _draw(self, rows: Ints, rng: np.random.Generator, place: Reals) -> None:
-        """Draw into `place`, which should be small enough for the processor's cache."""
-        rng.random(out=place)
-        place *= self.width
-        column = place.astype(np.int64)
-        place -= column
-        keep = self.entries.take(column + rows * self.width)
-        alias = np.floor(keep)
-        keep -= alias
-        own = place < keep
-        np.copyto(alias, column, where=own)
-        np.add(alias, self.lowest.take(rows), out=place)
+    def _draw(self, rows: Ints, rng: np.random.Generator, drawn: Reals) -> None:
+        """Draw into an array that should be small enough for the processor's cache."""
+        number: Reals = rng.random(out=drawn)
+        part = (number * self._parts).astype(np.int64)
+        part += rows * self._parts
+        at = self._first.take(part)
+        number += rows
+        later = np.flatnonzero(number >= self.entries.take(at))
+        if len(later):
+            flat, wanted = at.ravel(), number.ravel().take(later)
+            after = flat.take(later) + 1
+            far = np.flatnonzero(wanted >= self.entries.ravel().take(after, mode="clip"))
+            after[far] = np.searchsorted(self.entries.ravel(), wanted.take(far), side="right")
+            flat[later] = after
+            np.minimum(at, rows * self.width + (self.width - 1), out=at)  # rounding may have led to the next row
+        np.subtract(at, (rows * self.width - self.lowest.take(rows)), out=drawn)
+
+
+def _first_entries(cumulated: Reals, parts: int) -> Ints:
+    """For each row and part of the numbers from 0 to 1: the first entry above its start, counted over all rows."""
+    rows, width = cumulated.shape
+    first_part = np.ceil(cumulated * parts).astype(np.int64)  # from which on an entry is not above the start
+    first_part += (parts + 1) * np.arange(rows)[:, np.newaxis]
+    counts = np.bincount(first_part.ravel(), minlength=rows * (parts + 1)).reshape(rows, parts + 1)
+    passed = np.cumsum(counts[:, :parts], axis=1)
+    return np.asarray(passed + width * np.arange(rows)[:, np.newaxis])
 
 
 def _probabilities(times: int, means: Reals, lowest: Reals, width: int) -> Reals:
     """The probabilities of `width` values from the lowest on, a row per mean; they add up to 1."""
     with np.errstate(divide="ignore"):
         odds = np.clip(np.log(means) - np.log1p(-means), -1e4, 1e4)  # so that 0 and 1 give finite numbers
-    before = lowest[:, np.newaxis] + np.arange(width - 1)
-    steps = np.log((times - before) / (before + 1)) + odds[:, np.newaxis]  # from one value to the next
-    logs = np.concatenate([np.zeros((len(means), 1)), np.cumsum(steps, axis=1)], axis=1)
-    weights: Reals = np.exp(logs - logs.max(axis=1, keepdims=True))
+    values = lowest.astype(np.int64)[:, np.newaxis] + np.arange(width)
+    logs = _log_ways(times).take(values)
+    logs += values * odds[:, np.newaxis]
+    logs -= logs.max(axis=1, keepdims=True)
+    weights: Reals = np.exp(logs, out=logs)
     weights /= weights.sum(axis=1, keepdims=True)
     return weights
+
+
+@lru_cache(maxsize=16)
+def _log_ways(times: int) -> Reals:
+    """The logarithm of the number of ways to succeed in 0, 1, ..., `times` of the trials."""
+    successes = np.arange(1, times + 1)
+    logs = np.concatenate([[0.0], np.cumsum(np.log((times + 1 - successes) / successes))])
+    logs.setflags(write=False)
+    return logs
 
 
 def _probabilities_of_sums(times: int, means: Reals, lowest: Reals, width: int) -> Reals:
@@ -252,31 +283,3 @@ def _power(numbers: ComplexNumbers, exponent: int) -> ComplexNumbers:
         if exponent:
             numbers = numbers * numbers
     return power
-
-
-def _alias_method(probabilities: Reals) -> tuple[Reals, Ints]:
-    """For each column, the probability to keep its value, and the column whose value is taken otherwise.
-
-    Columns whose value is too rare to fill them (light) are filled up by the others (heavy) from left to right. A heavy
-    column that has given away more than it had to spare is filled up by the next one. So it follows from running totals
-    which column fills which: all columns are done at once.
-    """
-    width = probabilities.shape[1]
-    filled = probabilities * width
-    light = filled < 1.0
-    missing = np.cumsum(np.where(light, 1.0 - filled, 0.0), axis=1)
-    spare = np.cumsum(np.where(light, 0.0, filled - 1.0), axis=1)
-    taken = np.where(light, np.pad(missing[:, :-1], ((0, 0), (1, 0))), spare)  # before the column is filled up
-    alias = _first_place(spare, taken, side="right")
-    emptied = np.take_along_axis(missing, _first_place(missing, spare, side="left"), axis=1)
-    return np.where(light, filled, np.clip(1.0 + spare - emptied, 0.0, 1.0)), alias
-
-
-def _first_place(totals: Reals, values: Reals, side: Literal["left", "right"]) -> Ints:
-    """Where each value would be inserted into the running totals of its row, but at the last column at most."""
-    rows, width = totals.shape
-    shift = (2.0 * width * np.arange(rows))[:, np.newaxis]  # makes one sorted array of all rows
-    places = np.searchsorted((totals + shift).ravel(), (values + shift).ravel(), side=side)
-    columns: Ints = places.reshape(rows, width) - width * np.arange(rows)[:, np.newaxis]
-    columns[columns == width] = width - 1
-    return columns
