@@ -272,12 +272,24 @@ def prune_hands(
     sums: Reals = np.zeros(hands.shape)
     before = 0
     for size, total in zip(sizes, pulls, strict=True):
-        sums = sums + draws.successes(hands, total - before, rng)
+        new = draws.successes(hands, total - before, rng)
+        sums = np.add(sums, new, out=new)
         if noise and total > before:
             sums = np.where(hands < n, sums + rng.normal(scale=noise, size=sums.shape), -1e300)
         before, width = total, hands.shape[1]
         if 0 < size < width:
-            keys = (sums + (hands < n)) * width - np.arange(width)  # no two are equal
-            best = keys >= np.partition(keys, width - size, axis=1)[:, width - size, np.newaxis]
-            hands, sums = hands[best].reshape(-1, size), sums[best].reshape(-1, size)
+            step = max(1, CACHED // width)
+            blocks = [slice(start, start + step) for start in range(0, len(hands), step)]
+            kept = [_best_of_hands(hands[rows], sums[rows], n, size) for rows in blocks]
+            hands, sums = (np.concatenate(parts).reshape(-1, size) for parts in zip(*kept, strict=True))
     return hands, sums
+
+
+def _best_of_hands(hands: Ints, sums: Reals, n: int, size: int) -> tuple[Ints, Reals]:
+    """The arms with the largest sums of each hand, laid end to end, and these sums; arm n comes last."""
+    width = hands.shape[1]
+    keys = sums + (hands < n)
+    keys *= width
+    keys -= np.arange(width)  # no two are equal
+    best = np.flatnonzero(keys >= np.partition(keys, width - size, axis=1)[:, width - size, np.newaxis])
+    return hands.ravel().take(best), sums.ravel().take(best)
