@@ -8,6 +8,7 @@ import math
 import os
 import tempfile
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -112,6 +113,7 @@ class PointSummary(msgspec.Struct, frozen=True):
         return _schedule(self.options)
 
 
+@lru_cache(maxsize=256)  # a report asks for it again and again
 def _schedule(options: str) -> str | None:
     schedule: str | None = json.loads(options).get("schedule")
     return schedule

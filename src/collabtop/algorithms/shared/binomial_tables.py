@@ -17,6 +17,8 @@ _COST_OF_SUMS = 4
 """How many times as long an entry takes in a table of sums."""
 _MOST_ENTRIES = 400_000
 """A larger table would not stay in the processor's cache."""
+_FEW_DRAWS = 500
+"""With fewer draws than that for each number of trials, they are made one by one: tables have a cost for each use."""
 _NARROW = 64
 """In a narrow table, few values share the probability, so that more parts are needed to tell them apart."""
 CACHED = 2**15
@@ -52,10 +54,15 @@ class BinomialDraws:
         most = (_FEW_ENTRIES if len(arms) < _MANY_RUNS else _MANY_ENTRIES) * arms.shape[1]
         if isinstance(times, int):
             return self._successes(arms, times, rng, most)
+        values = np.unique(times).tolist()
+        if arms.size < _FEW_DRAWS * len(values):
+            single = rng.binomial(times[:, np.newaxis, np.newaxis], self._means[arms])
+            return np.asarray(single.sum(axis=2), np.float64)
         drawn = np.empty(arms.shape)
-        for value in np.unique(times).tolist():
+        for value in values:
             rows = np.flatnonzero(times == value)
-            drawn[rows] = self._successes(arms[rows], value, rng, most)
+            chosen = np.broadcast_to(arms[:1], (len(rows), arms.shape[1])) if arms.strides[0] == 0 else arms[rows]
+            drawn[rows] = self._successes(chosen, value, rng, most)
         return drawn
 
     def _successes(self, arms: Ints, times: int, rng: np.random.Generator, most: int) -> Reals:
@@ -177,6 +184,11 @@ class BinomialTable:
         """Where to begin in `entries`, laid end to end, for each part of the numbers from 0 to 1."""
         self.entries: Reals = cumulated + np.arange(len(cumulated))[:, np.newaxis]
         """The cumulated probabilities of each row, plus the number of the row: so they ascend over all rows."""
+        self._shift = self._shifts()
+
+    def _shifts(self) -> Reals:
+        """By how much the place of an entry exceeds its value, for each row."""
+        return np.asarray(self.width * np.arange(len(self.lowest)) - self.lowest)
 
     def with_rows(self, means: Reals) -> "BinomialTable":
         """A table with these rows of other means after its own."""
@@ -184,6 +196,7 @@ class BinomialTable:
         table.lowest = np.concatenate([self.lowest, table.lowest])
         table._first = np.concatenate([self._first, table._first + self.entries.size])
         table.entries = np.concatenate([self.entries, table.entries + len(self.entries)])
+        table._shift = table._shifts()
         return table
 
     def draw(self, rows: Ints, rng: np.random.Generator, shape: tuple[int, ...] | None = None) -> Reals:
@@ -210,7 +223,7 @@ class BinomialTable:
             after[far] = np.searchsorted(self.entries.ravel(), wanted.take(far), side="right")
             flat[later] = after
             np.minimum(at, rows * self.width + (self.width - 1), out=at)  # rounding may have led to the next row
-        np.subtract(at, (rows * self.width - self.lowest.take(rows)), out=drawn)
+        np.subtract(at, self._shift.take(rows), out=drawn)
 
 
 def _first_entries(cumulated: Reals, parts: int) -> Ints:
