@@ -39,7 +39,7 @@ TARGET = CrossingTarget(ct.KZZ(), 1, 4, CrossingRuns(100, 200, 4_000))
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "stages"),
-    [(1, ["pilot", "narrow", "fine"]), (7, ["pilot", "narrow", "narrow", "fine"])],
+    [(7, ["pilot", "narrow", "fine"]), (1, ["pilot", "narrow", "narrow", "fine"])],
     ids=["found at once", "outside of the narrow horizons at first"],
 )
 def test_crossings_are_found_near_where_the_error_is_one_in_a_hundred(seed, stages):
@@ -65,9 +65,9 @@ def test_where_the_panels_locate_the_horizon_only_runs_near_it_are_made():
 @pytest.mark.slow
 def test_runs_near_a_horizon_are_repeated_until_it_is_known_to_a_tenth_but_not_forever():
     few, more = (msgspec.structs.replace(TARGET, runs=CrossingRuns(100, 200, fine)) for fine in (100, 2_000))
-    _, names = stages_of(few)
+    _, names = stages_of(few, seed=7)
     assert names == ["pilot", "narrow", "fine", "fine", "fine"]
-    at, names = stages_of(more)
+    at, names = stages_of(more, seed=7)
     assert names[:3] == ["pilot", "narrow", "fine"]
     assert at.high <= 1.21 * at.low
     assert at.runs == 5 * 2_000 * names.count("fine")

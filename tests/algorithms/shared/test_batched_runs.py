@@ -75,6 +75,16 @@ def test_means_of_agents_that_differ_are_added_up():
     assert batch.sums.tolist() == [[7, 0, 14]] * 4
 
 
+@pytest.mark.parametrize("runs", [2, 20_000], ids=["agents together", "agents one by one"])
+@pytest.mark.parametrize("means", [np.array([1.0, 0.0, 1.0]), np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]])])
+def test_each_agent_draws_from_its_own_means(means, runs):
+    batch = BatchedRuns(ct.Problem(3, 1, 2, 100), means, runs, np.random.default_rng(0))
+    drawn = np.concatenate([batch.successes_of(agents, 7) for agents in batch.agent_blocks()])
+    assert drawn.shape == (2, runs, 3)
+    expected = 7 * (np.broadcast_to(means, (2, 3)) if means.ndim == 1 else means.T)
+    np.testing.assert_array_equal(drawn, np.broadcast_to(expected[:, np.newaxis], drawn.shape))
+
+
 def test_the_answers_of_mirrored_problems_are_those_of_all_the_best():
     means = np.array([0.0, 1.0, 1.0, 1.0])
     answers = ct.KZZ().answers(ct.Problem(4, 3, 2, 100), means, 5, np.random.default_rng(0))

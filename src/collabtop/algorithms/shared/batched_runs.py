@@ -101,11 +101,12 @@ class BatchedRuns:
         return [slice(agent, agent + 1) for agent in range(self._agents)]
 
     def successes_of(self, agents: slice, times: int) -> Reals:
-        """The successes in so many pulls of every live arm by each of these agents, a table per agent; non-IID arms."""
+        """The successes in so many pulls of every live arm by each of these agents, a table per agent."""
         if agents.stop - agents.start == 1:
             return self.successes(times, agents.start)[np.newaxis]
-        first = self._problem.n * np.arange(agents.start, agents.stop)[:, np.newaxis, np.newaxis]
-        arms = self.live + first  # of all agents, one after the other
+        # Arms of different agents count as different arms, unless all agents see the same means.
+        first = np.arange(agents.start, agents.stop) * (self._problem.n if self.means.ndim == 2 else 0)
+        arms = self.live + first[:, np.newaxis, np.newaxis]
         drawn = BinomialDraws(self.means.T.ravel()).successes(arms.reshape(-1, arms.shape[2]), times, self.rng)
         return drawn.reshape(arms.shape)
 
