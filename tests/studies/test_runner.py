@@ -1,6 +1,7 @@
 """A study's runs: the same whatever shares the work, whatever stops it, and never made twice."""
 
 import csv
+import gc
 import os
 import random
 import resource
@@ -330,3 +331,33 @@ def test_rows_are_sorted_and_have_no_clock_times(tmp_path):
     keys = [(r["algorithm"], int(r["m"]), int(r["agents"]), int(r["horizon"]), int(r["run"])) for r in rows]
     assert keys == sorted(keys)
     assert not {"seconds", "date", "clock"} & rows[0].keys()
+
+
+class Garbage:
+    """An object that only the garbage collector can free, and that says where it did."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.itself = path, self
+
+    def __del__(self) -> None:
+        with self.path.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
+def test_what_the_parent_left_to_be_collected_is_not_finalized_in_its_processes(tmp_path, monkeypatch):
+    # A finalizer may wait for a thread of the parent, such as that of a gRPC server, and would then wait for ever.
+    def collect_and_run(study, chunk):
+        gc.collect()
+        return chunks.run_chunk(study, chunk)
+
+    monkeypatch.setattr(runner, "run_chunk", collect_and_run)
+    gc.disable()
+    try:
+        Garbage(tmp_path / "finalized")
+        small_study().run(jobs=2)
+        assert not (tmp_path / "finalized").exists()
+    finally:
+        gc.enable()
+    gc.collect()
+    assert (tmp_path / "finalized").read_text().split() == [str(os.getpid())]

@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -18,7 +17,7 @@ from collabtop.reproduction.experiments import FigurePlan
 from collabtop.reproduction.figures import describe, figure_style, paper_figure
 from collabtop.reproduction.pareto import pareto_figure
 from collabtop.reproduction.prices import CAPTION, describe_prices
-from collabtop.studies.runner import process_context, process_count
+from collabtop.studies.runner import process_count, process_pool
 
 _DPI = 200
 # PNG first, because the other two set their own resolution.
@@ -45,7 +44,7 @@ def rendered_figures(
     workers = min(process_count(jobs), len(all_plans))
     if workers == 1:
         return [render(plan) for plan in all_plans]
-    with ProcessPoolExecutor(workers, mp_context=process_context()) as pool:
+    with process_pool(workers) as pool:
         return list(pool.map(render, all_plans))
 
 

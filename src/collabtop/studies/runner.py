@@ -1,5 +1,6 @@
 """Makes the runs of a study on all cores, with a journal, so that no run is lost or made twice."""
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -10,7 +11,6 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
-from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import TypeVar
 
@@ -77,9 +77,16 @@ def process_count(jobs: int | None) -> int:
     return whole_number("jobs", jobs, least=1)
 
 
-def process_context() -> BaseContext:
-    """How processes are started: by fork where that is safe, as it is the fastest."""
-    return multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+def process_pool(processes: int, begin: Callable[..., None] | None = None, *arguments: object) -> ProcessPoolExecutor:
+    """Worker processes, each of which first calls `begin`; they are forked on Linux, which is the fastest way."""
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    return ProcessPoolExecutor(processes, mp_context=context, initializer=partial(_begin_process, begin, *arguments))
+
+
+def _begin_process(begin: Callable[..., None] | None, *arguments: object) -> None:
+    gc.freeze()  # the finalizers of what the parent left to be collected may wait for threads that are not here
+    if begin is not None:
+        begin(*arguments)
 
 
 def _in_memory(study: Study, runner: ChunkRunner, progress: bool) -> StudyTable:
@@ -207,7 +214,7 @@ def _in_processes(study: Study, chunks: Sequence[Chunk], jobs: int) -> Iterator[
     if jobs == 1:
         yield ((chunk, run_chunk(study, chunk)) for chunk in chunks)
         return
-    pool = ProcessPoolExecutor(jobs, mp_context=process_context(), initializer=_begin_worker, initargs=(study,))
+    pool = process_pool(jobs, _begin_worker, study)
     try:
         futures: dict[Future[bytes], Chunk] = {pool.submit(_work, chunk): chunk for chunk in chunks}
         yield ((futures[future], future.result()) for future in as_completed(futures))
@@ -250,7 +257,7 @@ def observe_runs(study: Study, of: Callable[[Result], _T], *, jobs: int | None =
     jobs = min(process_count(jobs), max(1, len(chunks)))
     if jobs == 1:
         return [observed for chunk in chunks for observed in observe_chunk(study, chunk, of)]
-    pool = ProcessPoolExecutor(jobs, mp_context=process_context(), initializer=_begin_worker, initargs=(study,))
+    pool = process_pool(jobs, _begin_worker, study)
     try:
         return [observed for chunk in pool.map(partial(_observe, of), chunks) for observed in chunk]
     finally:
