@@ -55,14 +55,19 @@ def test_with_two_arms_the_true_error_at_the_planned_horizon_is_near_the_target(
     assert all(0.5 < share < 1.2 for share in shares)
 
 
+@pytest.mark.slow
 def test_with_a_hundred_arms_the_true_error_at_the_planned_horizon_is_near_the_target():
-    # Plans of 0.1.0 had up to 2.2 times the target here. A single plan is outside of these limits with probability .04.
-    arms, kzz = ct.datasets.uniform_means(100, 1), ct.KZZ()
-    for seed in range(8):
+    # Plans of 0.1.0 had up to 2.2 times the target here. A single plan is outside of the limits with probability .04:
+    # more than two of 16 are with probability .03.
+    arms, kzz, shares = ct.datasets.uniform_means(100, 1), ct.KZZ(), []
+    for seed in range(16):
         (row,) = ct.plan(None, 1, 10, means=arms, algorithms=[kzz], error=0.01, seed=seed, seconds=60, jobs=1).rows
         problem, rng = ct.Problem(100, 1, 10, row.horizon), np.random.default_rng(seed)
         wrong = ~right_answers(arms.means, kzz.answers(problem, arms.means, 20_000, rng))
-        assert 0.5 < wrong.mean() / 0.01 < 1.25
+        shares.append(wrong.mean() / 0.01)
+    assert sum(not 0.5 < share < 1.25 for share in shares) <= 2
+    assert max(shares) < 2
+    assert 0.6 < np.median(shares) < 1.1
 
 
 def error_of_two_arms(pulls):
