@@ -1,12 +1,13 @@
 """collabtop and other tools on one task: the best of 60 scikit-learn pipelines, with about 180 fits.
 
-    python benchmarks/comparison.py [--runs 100] [--slow 5]   (needs optuna, nevergrad, mabwiser, river and ray[tune])
+    python benchmarks/comparison.py [--runs 100] [--slow 30]   (needs optuna, nevergrad, mabwiser, river and ray[tune])
 
 The pipelines of `examples/pipelines.py` are fitted on 50 random splits of the digits, the same splits for all, and on
 30 further splits. A tool's "fit" is an entry of the first table. Regret is measured on the further splits, which no
 tool sees: how much less accurate the chosen pipeline is than the best, in percentage points. Each tool is used as its
 documentation suggests. Tools that have no notion of a split get a different random one at every fit. Time is CPU time
-per search in this process, without the fits. Words are what crosses between agents and coordinator.
+per search in this process, without the fits; the median over the runs. Words are what crosses between agents and
+coordinator.
 """
 
 from __future__ import annotations
@@ -211,7 +212,10 @@ def ray_tune(search: Search) -> int:
             trainable,
             param_space={"arm": tune.grid_search(list(range(search.n)))},
             tune_config=tune.TuneConfig(
-                metric="mean", mode="max", scheduler=ASHAScheduler(max_t=MOST, grace_period=1, reduction_factor=3)
+                metric="mean",
+                mode="max",
+                scheduler=ASHAScheduler(max_t=MOST, grace_period=1, reduction_factor=3),
+                reuse_actors=True,  # a process per trial would take a minute to start them all
             ),
             run_config=tune.RunConfig(storage_path=folder, verbose=0),
         )
@@ -237,7 +241,7 @@ TOOLS: dict[str, Callable[[Search], int]] = {
 }
 
 
-SLOW = (optuna_wilcoxon, ray_tune)
+SLOW = (ray_tune,)
 
 
 def measure(tool: Callable[[Search], int], table: Table, runs: int) -> tuple[Table, Table, Table, Table]:
@@ -251,26 +255,33 @@ def measure(tool: Callable[[Search], int], table: Table, runs: int) -> tuple[Tab
     return chosen.astype(int), fits, seconds, words
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--slow", type=int, default=5, help="runs of the tools that take seconds per search")
-    given = parser.parse_args()
+def print_pipelines(runs: int, slow_runs: int) -> None:
     table = fit_all()
     values = table[:, SPLITS:].mean(axis=1)
-    best = set(np.argsort(-values)[:5].tolist())
     print(f"60 pipelines; accuracy of the best {values.max():.4f}, of the next {np.sort(values)[-2]:.4f}\n")
-    print("| tool | runs | fits | regret | picked one of the best 5 | CPU ms | words |")
+    print("| tool | runs | fits, mean | regret, mean | picked one of the best 5 | CPU ms | words |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for name, tool in TOOLS.items():
-        runs = given.slow if tool in SLOW else given.runs
-        chosen, fits, seconds, words = measure(tool, table, runs)
-        regret = 100 * (values.max() - values[chosen])
-        half = 1.96 * regret.std(ddof=1) / runs**0.5
-        among = np.isin(chosen, list(best)).mean()
-        sent = f"{words.mean():,.0f}" if words.any() else "-"
-        cells = f"{runs} | {fits.mean():.0f} | {regret.mean():.2f} +- {half:.2f} | {among:.0%}"
-        print(f"| {name} | {cells} | {1_000 * np.median(seconds):,.1f} | {sent} |", flush=True)
+        print_row(name, tool, table, slow_runs if tool in SLOW else runs)
+
+
+def print_row(name: str, tool: Callable[[Search], int], table: Table, runs: int) -> None:
+    values = table[:, SPLITS:].mean(axis=1)
+    chosen, fits, seconds, words = measure(tool, table, runs)
+    regret = 100 * (values.max() - values[chosen])
+    half = 1.96 * regret.std(ddof=1) / runs**0.5
+    among = np.isin(chosen, np.argsort(-values)[:5]).mean()
+    sent = f"{words.mean():,.0f}" if words.any() else "-"
+    cells = f"{runs} | {fits.mean():.0f} | {regret.mean():.2f} +- {half:.2f} | {among:.0%}"
+    print(f"| {name} | {cells} | {1_000 * np.median(seconds):,.1f} | {sent} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=100, help="runs of each tool")
+    parser.add_argument("--slow", type=int, default=30, help="runs of Ray Tune, which takes seconds per search")
+    given = parser.parse_args()
+    print_pipelines(given.runs, given.slow)
 
 
 if __name__ == "__main__":
