@@ -169,7 +169,7 @@ same horizon T, the one at which kzz is wrong in about a fifth of its runs. Erro
   of them, by Fisher's exact test. The tests are corrected for {cells} cells and for the three others (Holm and
   Bonferroni): with probability .95 no win and no loss of the whole table is due to chance. "even" means that this many
   runs do not show a difference, not that the algorithms are equally good: the means over the nine cells of an
-  instance and m, in the summary, show smaller ones. With 2,000 runs per cell, kzz is better in 10 of the 30 cells with
+  instance and m, in the summary, show smaller ones. With 2,000 runs per cell, kzz is better in 11 of the 30 cells with
   m = 1 and n up to 588 ([the exponent](frugal-top.md#the-exponent-for-m-1)).
 - The instances are: equal gaps of .1; one arm .1 above the others; means from .9 to .1 in even steps; gaps that grow
   geometrically from .01 to .8; means drawn uniformly (seed 1).
