@@ -132,3 +132,15 @@ def test_the_successes_of_all_agents_are_added_up(runs):
     deviation = math.sqrt(400 * (0.16 + 0.24 + 0.09))
     # Exceeded with a probability below 1e-6.
     assert abs(drawn[:, 2].mean() - 600) < 5 * deviation / math.sqrt(runs)
+
+
+def test_tables_of_arms_and_of_sums_over_agents_with_the_same_means_are_kept_apart():
+    means, rng = np.arange(1, 5) / 8, np.random.default_rng(1)
+    for draws, times_mean in (
+        (BinomialDraws(means.reshape(2, 2)), means.reshape(2, 2).sum(axis=1)),
+        (BinomialDraws(means), means),
+    ):
+        arms = np.broadcast_to(np.arange(len(times_mean)), (20_000, len(times_mean)))
+        np.testing.assert_allclose(
+            draws.successes(arms, 16, rng).mean(axis=0), 16 * times_mean, atol=0.15
+        )  # 7 deviations

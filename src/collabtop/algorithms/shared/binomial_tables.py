@@ -105,6 +105,9 @@ def _rows(means: bytes, agents: int) -> Reals:
     return np.frombuffer(means).reshape(-1, agents)
 
 
+_Key = tuple[int, bytes, int]  # trials, means and agents
+
+
 class TableCache:
     """The tables that were used last, with a limit on their entries: non-IID arms need a table per agent and round.
 
@@ -113,12 +116,12 @@ class TableCache:
 
     def __init__(self, most_entries: int) -> None:
         self._most, self._entries = most_entries, 0
-        self._tables: OrderedDict[tuple[int, bytes], tuple[BinomialTable, Ints]] = OrderedDict()
+        self._tables: OrderedDict[_Key, tuple[BinomialTable, Ints]] = OrderedDict()
         self._lock = Lock()  # plans simulate in threads
 
     def get(self, times: int, means: bytes, agents: int, needed: Ints) -> tuple["BinomialTable", Ints]:
         """The table for so many trials that has rows for the needed arms, and the row of each arm (-1: none)."""
-        key, all_means = (times, means), _rows(means, agents)
+        key, all_means = (times, means, agents), _rows(means, agents)
         with self._lock:
             table, places = self._tables.get(key) or (BinomialTable(times, all_means[:0]), np.full(len(all_means), -1))
         missing = needed[places[needed] < 0]
@@ -129,7 +132,7 @@ class TableCache:
         self._keep(key, table, places)
         return table, places
 
-    def _keep(self, key: tuple[int, bytes], table: "BinomialTable", places: Ints) -> None:
+    def _keep(self, key: _Key, table: "BinomialTable", places: Ints) -> None:
         with self._lock:
             replaced = self._tables.pop(key, None)
             self._entries += table.entries.size - (0 if replaced is None else replaced[0].entries.size)
