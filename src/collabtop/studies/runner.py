@@ -83,6 +83,19 @@ def process_pool(processes: int, begin: Callable[..., None] | None = None, *argu
     return ProcessPoolExecutor(processes, mp_context=context, initializer=partial(_begin_process, begin, *arguments))
 
 
+@contextmanager
+def _interrupted_later() -> Iterator[None]:
+    """Let Ctrl-C wait while processes start: one that does not ignore it yet would print a traceback."""
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin_process(begin: Callable[..., None] | None, *arguments: object) -> None:
     gc.freeze()  # the finalizers of what the parent left to be collected may wait for threads that are not here
     if begin is not None:
@@ -216,7 +229,8 @@ def _in_processes(study: Study, chunks: Sequence[Chunk], jobs: int) -> Iterator[
         return
     pool = process_pool(jobs, _begin_worker, study)
     try:
-        futures: dict[Future[bytes], Chunk] = {pool.submit(_work, chunk): chunk for chunk in chunks}
+        with _interrupted_later():
+            futures: dict[Future[bytes], Chunk] = {pool.submit(_work, chunk): chunk for chunk in chunks}
         yield ((futures[future], future.result()) for future in as_completed(futures))
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
@@ -259,7 +273,9 @@ def observe_runs(study: Study, of: Callable[[Result], _T], *, jobs: int | None =
         return [observed for chunk in chunks for observed in observe_chunk(study, chunk, of)]
     pool = process_pool(jobs, _begin_worker, study)
     try:
-        return [observed for chunk in pool.map(partial(_observe, of), chunks) for observed in chunk]
+        with _interrupted_later():
+            observed_chunks = pool.map(partial(_observe, of), chunks)
+        return [observed for chunk in observed_chunks for observed in chunk]
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
