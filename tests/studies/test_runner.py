@@ -285,8 +285,10 @@ def test_results_with_a_row_too_few_are_refused_and_left_alone(tmp_path):
 def test_a_folder_in_use_by_another_process_is_refused(tmp_path):
     with started(tmp_path) as child:
         wait_for(lambda: (tmp_path / "journal").exists() and (tmp_path / "journal").stat().st_size, "no journal")
+        child.send_signal(signal.SIGSTOP)  # a fast machine could end the study before the second process asks
         again = started(tmp_path)
         _, complaint = again.communicate()
+        child.send_signal(signal.SIGCONT)
         assert b"is in use by another process" in complaint
         assert child.wait() == 0
 
