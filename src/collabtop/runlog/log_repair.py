@@ -90,7 +90,7 @@ def pulls_in(records: list[Record]) -> int:
 
 
 def _backup(file: FileIO, path: Path) -> str:
-    """Copy a damaged log to a new file beside it, which nobody can read who cannot read the log."""
+    """Copy a damaged log to a new file beside it, which only the owner may read while it is written."""
     for number in range(1, 1_000):
         name = f"{path}.damaged{number if number > 1 else ''}"
         with suppress(FileExistsError), open(name, "xb", opener=owner_only) as copy:
